@@ -26,6 +26,7 @@ from rag_eval.errors import SettingsError, how_to_install
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import (
+    CITATION_LABELS,
     EXTRA_METRIC_LABELS,
     METRIC_LABELS,
     SPENT_LABELS,
@@ -87,7 +88,8 @@ def evaluate(
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
         processes = 1 if metrics else settings.evaluation.processes or 1
-        all_judges = replace(judges, extra_metrics=(*judges.extra_metrics, *metrics))
+        citing = judges.with_citations(settings, table.habits)
+        all_judges = replace(citing, extra_metrics=(*citing.extra_metrics, *metrics))
         evaluation = open_evaluation(all_judges, settings, processes)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
@@ -102,7 +104,7 @@ def evaluate(
 
 def _check_names(metrics: Sequence[Metric], spent: Sequence[str]) -> None:
     """Raises ValueError if two columns would have one name. `spent` are latency and cost, if the table has them."""
-    ours = [*dict.fromkeys(spent), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY]
+    ours = [*dict.fromkeys(spent), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, *CITATION_LABELS, TOXICITY]
     columns = Counter(
         [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
     )

@@ -27,6 +27,11 @@ EXTRA_METRIC_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Measures that can be switched on beside the five, by name. They never enter RQS."""
 
+CITATION_LABELS: Mapping[str, str] = MappingProxyType(
+    {"citation_precision": "Citation Precision", "citation_recall": "Citation Recall"}
+)
+"""Further measures that never enter RQS: of a run with a bot that cites chunks by number."""
+
 OFFLINE = "offline judge"
 """How reports call the judge that is arithmetic over text."""
 
@@ -46,7 +51,7 @@ SPENT_LABELS: Mapping[str, str] = MappingProxyType({"latency": "Latency", "cost"
 """What a bot spends on a response, by name. The input says it, no judge does; it never enters RQS."""
 
 SCORE_LABELS: Mapping[str, str] = MappingProxyType(
-    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **EXTRA_METRIC_LABELS}
+    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **EXTRA_METRIC_LABELS, **CITATION_LABELS}
 )
 """How readers know every score that we have a name for."""
 
@@ -137,6 +142,13 @@ MAY_BE_INCOMPLETE = "ragas"
 INCOMPLETE_FLAG = "possibly incomplete"
 LEFT_OUT = "possibly not judged"
 """Verdict on what the judge's replies do not seem to speak of. It enters no score."""
+NO_SUCH_CHUNK = "no such chunk"
+WRONG_CHUNK = "cites the wrong chunk"
+NO_CITATIONS = "no citations"
+SCORE_FLAGS: Mapping[str, str] = MappingProxyType(
+    {LEFT_OUT: INCOMPLETE_FLAG, **{name: name for name in (NO_SUCH_CHUNK, WRONG_CHUNK, NO_CITATIONS)}}
+)
+"""Verdicts of evidence that a reader should know of without looking at it, and how a flag calls them."""
 
 
 # Not frozen: there are very many of them, and frozen ones take three times as long to make.
@@ -279,9 +291,10 @@ class CaseResult:
     def flags(self) -> tuple[str, ...]:
         """What a reader should know of the scores, score by score."""
         return tuple(
-            f"{SCORE_LABELS.get(name, name)}: {INCOMPLETE_FLAG}"
+            f"{SCORE_LABELS.get(name, name)}: {flag}"
             for name, score in self.all_scores.items()
-            if any(each.verdict == LEFT_OUT for each in score.evidence)
+            for verdict, flag in SCORE_FLAGS.items()
+            if any(each.verdict == verdict for each in score.evidence)
         )
 
     def value(self, metric: str) -> float | None:

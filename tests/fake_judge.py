@@ -444,9 +444,24 @@ def _rubric(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _citations(given: dict[str, Any]) -> dict[str, Any]:
+    """A chunk supports a sentence that it shares half of the words with."""
+
+    def judged(number: int, sentence: str) -> dict[str, Any]:
+        cited = [int(rank) for rank in re.findall(r"\[(\d+)\]", sentence) if rank in given["chunks"]]
+        plain = re.sub(r"\[\d+\]", "", sentence)
+        support = {int(rank): _share(plain, chunk) >= 0.5 for rank, chunk in given["chunks"].items()}
+        verdicts = [{"chunk": rank, "supports": int(support[rank])} for rank in dict.fromkeys(cited)]
+        other = next((rank for rank, supports in support.items() if supports and rank not in cited), 0)
+        return {"sentence": number, "cited": verdicts, "other": other, "reason": ""}
+
+    return {"sentences": [judged(int(number), each) for number, each in given["response"].items()]}
+
+
 _BEGINNINGS = {
     "You check a chatbot's response against criteria": "rubric",
     "You check what a chatbot responded": "case",
+    "You check the citations in": "citations",
     "Given a question and an answer, analyze the complexity": "statements",
     "Your task is to judge the faithfulness": "verdicts",
     "Generate a question for the given answer": "question",
@@ -465,6 +480,7 @@ _BEGINNINGS = {
 _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "rubric": _rubric,
     "case": _case,
+    "citations": _citations,
     "statements": _statements,
     "verdicts": _verdicts,
     "question": _question,

@@ -128,7 +128,7 @@ def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
     whole = Evaluation(Judges.offline(OFFLINE), OFFLINE)
     expected = list(whole.results(rows))
     whole.close()
-    judge = parallel.open_worker(({"judge": {"provider": "offline"}}, None))
+    judge = parallel.open_worker(({"judge": {"provider": "offline"}}, {}, None))
     found = []
     for size in sizes:
         part, rows = rows[:size], rows[size:]

@@ -1,7 +1,7 @@
 """--batch: a run that goes on from command to command."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.run.batches import BatchRun
     from rag_eval.store.batch_records import BatchRecord
     from rag_eval.store.reply_store import Store
+    from rag_eval.texts.citations import Habit
 
 _CONTINUE = "Run the same command again to continue."
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 600.0
@@ -75,8 +76,12 @@ def open_batches(
     target: Path,
     options: Options,
     rubric: "EvaluationRubric | None",
+    habits: "Mapping[str, Habit]",
 ) -> "Iterator[BatchRun]":
-    """What is known of the batches of this report; `name` is that of its run. Nothing is sent yet."""
+    """What is known of the batches of this report; `name` is that of its run. Nothing is sent yet.
+
+    `habits` are those of the table, by bot.
+    """
     from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.transport import Transport
     from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
@@ -91,6 +96,7 @@ def open_batches(
         batch_limits_of(settings),
         finish_online_below=online_below,
         can_ask_online=online_below > 0 or not (rules and rules.has_own_deployments),
+        habits=habits,
     )
     budget = budget_of(settings)
     store = Store(

@@ -201,7 +201,7 @@ class JudgeComparisonJob:
 
         judges = open_judges(
             side.settings, self._session.input, side.target, side.options, self._session.rubric
-        )
+        ).with_citations(side.settings, table.habits)
         if isinstance(judges.store, Store) and judges.account:
             judges = replace(judges, store=MeteredStore(judges.store, judges.account.began))
         facts = facts_at_start(side.settings, table, judges)

@@ -1,7 +1,7 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rag_eval.records import Look, Row
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.tables.table import Table
+    from rag_eval.texts.citations import Habit
 
 Parts = Callable[[], Iterable[tuple[Sequence[Path], Sequence["Row"]]]]
 """The rows of each part of a run, with the files that may have stored replies for them, from the beginning whenever it
@@ -59,6 +60,7 @@ class DryRun:
         self._settings = loaded.settings.without_entra()
         self._options = options
         self._rubric = rubric
+        self._habits: Mapping[str, Habit] = {}
         self._limits: BatchLimits | None = None
 
     def lines(
@@ -76,6 +78,7 @@ class DryRun:
         `is_shared` says whether the parts share what they are replied. Raises InputError for a cap that cannot be kept.
         """
         settings = self._settings
+        self._habits = table.habits
         yield from _look_lines(looks)
         if settings.provider.is_offline:
             yield "The offline judge sends nothing and costs nothing."
@@ -165,6 +168,7 @@ class DryRun:
     def _evaluated(self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row]") -> Evaluation:
         """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
         judges = Judges.llm(self._settings, judge, store, self._rubric)
+        judges = judges.with_citations(self._settings, self._habits)
         while True:
             # with one worker all bundles are full but the last
             evaluation = Evaluation(judges, self._settings, workers=1, in_batches=bool(self._limits))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.results.summary import Summary
     from rag_eval.run.judges import Judges
     from rag_eval.tables.table import Table
+    from rag_eval.texts.citations import Habit
     from rag_eval.texts.redaction import Redactor
 
 
@@ -30,7 +31,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         enabled_metrics,
         idle_thresholds,
     )
-    from rag_eval.records import EXTRA_METRIC_LABELS, OFFLINE, SPENT_LABELS, TOXICITY, RunFacts
+    from rag_eval.records import OFFLINE, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
     from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
     from rag_eval.tables.spending import unit_of
@@ -60,9 +61,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
-        further={
-            metric.name: EXTRA_METRIC_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics
-        },
+        further={metric.name: SCORE_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics},
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
         has_gold=table.has_documents,
@@ -78,7 +77,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         flags=flags,
         cut_contexts=cuts,
         reading=table.reading,
-        notes=(*notes_on_marks(flags, cuts), *filter(None, asides)),
+        notes=(*notes_on_marks(flags, cuts), *_citation_notes(judges.habits), *filter(None, asides)),
     )
 
 
@@ -92,6 +91,12 @@ def notes_on_marks(
         _CUT_HISTORY: Counter(bot for (_, bot), words in cuts.items() if words.startswith(HISTORY)),
     }
     return tuple(text.format(_by_bot(bots)) for text, bots in counts.items() if bots)
+
+
+def _citation_notes(habits: "Mapping[str, Habit]") -> tuple[str, ...]:
+    """Which bots cite, and how each counts the chunks."""
+    bots = [f"{bot} (first chunk is {habit.base})" for bot, habit in habits.items() if habit.cites]
+    return (f"Citations judged: {', '.join(bots)}.",) if bots else ()
 
 
 _FLAGGED = "Possible prompt injection in these numbers of cases: {}. No score was changed."

@@ -99,7 +99,7 @@ class Job:
                 self._paths.report,
                 self._options,
                 self._session.rubric,
-            )
+            ).with_citations(loaded.settings, table.habits)
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, judges))
             if self._until_clear and (
                 self._options.until_clear or self._until_clear.has_been_taken(judges.store)
@@ -133,6 +133,7 @@ class Job:
             self._paths.report,
             self._options,
             self._session.rubric,
+            table.habits,
         ) as run:
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, run.judges()))
             self._session.read_history(loaded.settings, facts)

@@ -54,7 +54,8 @@ class ShardedRun:
         self._settings = settings
         self.judging: str
         """Fingerprint of everything that scores depend on, beside the rows."""
-        self.judges = _judges_without_calls(settings, rubric)
+        judges = _judges_without_calls(settings, rubric)
+        self.judges = judges.with_citations(settings, plan.table_without_rows().habits)
         self.facts = self._facts()
         of_rubric = fingerprint_of_file(settings.rubric.file) if settings.rubric.file else ""
         self.judging = judging_fingerprint(settings, of_rubric, plan.version)
@@ -90,6 +91,7 @@ class ShardedRun:
                 judging=fingerprint([self.judging, shard.input]),
                 counting=self._counting,
                 settings=self.plan.settings,
+                habits=self.plan.table.get("habits", {}),
                 facts=facts,
                 fresh=bool(options and options.fresh),
                 retry_errors=bool(options and options.retry_errors),

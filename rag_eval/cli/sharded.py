@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
+from rag_eval.texts.citations import joined
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
@@ -137,7 +139,9 @@ class ShardedJob:
         def cut_again(known: int | None) -> "tuple[Table, _Shards]":
             tables, most = self._tables(loaded), loaded.settings.evaluation.max_rows
             shard_rows = known or self._shard_rows(tables[0])
-            return tables[0], lambda: enumerate(cut(tables, most, shard_rows))
+            habits = reduce(joined, (table.habits for table in tables))
+            first = replace(tables[0], habits=habits)
+            return first, lambda: enumerate(cut(tables, most, shard_rows))
 
         if read_plan(self._folder) is None:
             return cut_again(None)

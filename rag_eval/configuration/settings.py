@@ -195,6 +195,7 @@ LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error o
 OfflineThresholds = Annotated[
     Literal["auto", "configured", "calibrated"], Field(description="auto, configured or calibrated")
 ]
+Citations = Annotated[Literal["auto", "off"], Field(description="auto or off")]
 PromptForm = Annotated[Literal["ragas", "merged", "single"], Field(description="ragas, merged or single")]
 StructuredOutput = Annotated[
     Literal["auto", "json_schema", "json_object", "prompt"],
@@ -286,10 +287,12 @@ class Metrics(_keys("Metrics", dict.fromkeys(_IN_SECTIONS, (Flag, True)))):  # t
     toxicity: Flag = True
     answer_coverage: Flag = False
     chunk_relevance: Flag = False
+    citations: Citations = "auto"
+    """Of bots that cite chunks by number."""
 
     @model_validator(mode="after")
     def _refuse_none(self) -> Self:
-        if not any(enabled for _, enabled in self):
+        if not any(enabled is True for _, enabled in self):
             raise ValueError("every metric is switched off, so there is nothing to judge")
         return self
 

@@ -5,7 +5,18 @@ from enum import Enum
 from typing import NamedTuple
 
 from rag_eval.metrics.metric import DECLINES, EVASIVE, REPEATS
-from rag_eval.records import FAILURES, METRIC_LABELS, CaseResult, Evidence, FailureMode
+from rag_eval.records import (
+    CITATION_LABELS,
+    FAILURES,
+    METRIC_LABELS,
+    NO_CITATIONS,
+    NO_SUCH_CHUNK,
+    WRONG_CHUNK,
+    CaseResult,
+    Evidence,
+    FailureMode,
+    Score,
+)
 
 ROOM = 0.8
 """A score below this leaves room for improvement."""
@@ -32,6 +43,12 @@ class CauseKind(Enum):
     DIFFERENT = "the response differs from the ground truth", "compare the two"
     RANKING = "useful chunks rank below useless ones", "rerank or filter the chunks"
     LOW_SCORE = "another score is below its threshold", "check the red cells"
+    WRONG_CHUNK = "the response cites the wrong chunk", "check the numbers of the chunks in the prompt"
+    NO_SUCH_CHUNK = (
+        "the response cites a chunk that does not exist",
+        "number the chunks in the prompt and reject other numbers",
+    )
+    NO_CITATIONS = "the response has no citations", "ask for a citation after each statement"
 
     def __init__(self, text: str, fix: str) -> None:
         self.text = text
@@ -69,6 +86,33 @@ def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> 
     elif not FAILURES.isdisjoint(result.failure_modes):
         low = [METRIC_LABELS[name] for name in METRIC_LABELS if _is_below(result, name, limits)]
         yield _Diagnosis(CauseKind.LOW_SCORE, low)
+    yield from _citations(result)
+
+
+def _citations(result: CaseResult) -> Iterator[_Diagnosis]:
+    """They enter no score of the case, so they explain no failure: other causes come first."""
+    evidence = [each for score in citation_scores(result) for each in score.evidence]
+    for kind, verdict in _OF_CITATIONS.items():
+        if found := [each for each in evidence if each.verdict == verdict]:
+            yield _Diagnosis(kind, [each.reason or each.text for each in found])
+
+
+_OF_CITATIONS = {
+    CauseKind.WRONG_CHUNK: WRONG_CHUNK,
+    CauseKind.NO_SUCH_CHUNK: NO_SUCH_CHUNK,
+    CauseKind.NO_CITATIONS: NO_CITATIONS,
+}
+"""Each with the verdict of the evidence for it."""
+
+
+def cites_badly(result: CaseResult) -> bool:
+    """Whether a citation is wrong or missing."""
+    return next(_citations(result), None) is not None
+
+
+def citation_scores(result: CaseResult) -> list[Score]:
+    """None in a run whose bots do not cite."""
+    return [result.further[name] for name in CITATION_LABELS if name in result.further]
 
 
 def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:

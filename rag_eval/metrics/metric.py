@@ -33,6 +33,8 @@ class Metric(ABC):
     name: str
     explanation: ClassVar[str] = ""
     """How the score comes about, in one sentence for readers of a report; empty when the docs must do."""
+    needs_every_chunk: ClassVar[bool] = False
+    """Whether a context that was cut to [limits] max_prompt_tokens would make the score wrong."""
 
     async def measure(self, case: Case) -> Score:
         """The score of `case`, settled without the judge where the cells alone decide it."""

@@ -9,9 +9,17 @@ from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.conversation import with_history
-from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose, limits_from
+from rag_eval.metrics.diagnosis import (
+    ROOM,
+    ROOMY_LIMITS,
+    CauseKind,
+    citation_scores,
+    cites_badly,
+    diagnose,
+    limits_from,
+)
 from rag_eval.metrics.numbered import NumberedTask
-from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, Outcome
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult, FailureMode, Outcome
 
 NO_ACTION = "No action needed."
 
@@ -42,7 +50,7 @@ class LlmAdviser:
         if FailureMode.NOT_JUDGED in result.failure_modes:
             return advice_by_rule(result, {})
         if not _leaves_room(result, ROOMY_LIMITS):
-            return NO_ACTION
+            return advice_by_rule(result, {})
         try:
             reply = await _TASK.call(_described(result), self._bundle)
         except JudgeError:
@@ -56,7 +64,7 @@ def advice_by_rule(result: CaseResult, thresholds: Mapping[str, float]) -> str:
     `thresholds` are those of the failure modes, by metric.
     """
     limits = limits_from(thresholds, ROOM)
-    if not _leaves_room(result, limits):
+    if not _leaves_room(result, limits) and not cites_badly(result):
         return NO_ACTION
     return " ".join(list(_rules(result, limits))[:3]) or NO_ACTION
 
@@ -93,7 +101,7 @@ def _judge_again(result: CaseResult) -> str:
 def _named(kind: CauseKind, details: Sequence[str]) -> str:
     """The first of the details; a quotation unless it only names a chunk or a metric."""
     more = f" and {len(details) - 1} more" if len(details) > 1 else ""
-    is_name = kind in (CauseKind.RANKING, CauseKind.LOW_SCORE)
+    is_name = kind in (CauseKind.RANKING, CauseKind.LOW_SCORE, CauseKind.WRONG_CHUNK, CauseKind.NO_SUCH_CHUNK)
     return details[0] + more if is_name else f"“{_shortened(details[0])}”{more}"
 
 
@@ -108,8 +116,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 def _described(result: CaseResult) -> dict[str, Any]:
     """The case as the judge sees it: numbers, failure modes, and the evidence that speaks against it."""
     against = [
-        f"{METRIC_LABELS[name]}: {each.verdict}: {_shortened(each.text, 300)}"
-        for name, score in result.scores.items()
+        f"{SCORE_LABELS[score.metric]}: {each.verdict}: {_shortened(each.text, 300)}"
+        for score in (*result.scores.values(), *citation_scores(result))
         for each in score.evidence
         if not each.favourable
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rag_eval.metrics.catalogue import METRICS, metrics_behind
 from rag_eval.metrics.metric import MetricInfo
 from rag_eval.records import (
+    CITATION_LABELS,
     MAY_BE_INCOMPLETE,
     METRIC_LABELS,
     SCORE_LABELS,
@@ -114,9 +115,18 @@ def case_columns(
         ]
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
-    if facts.flags or facts.cut_contexts or facts.prompts == MAY_BE_INCOMPLETE:
+    may_be_flagged = facts.prompts == MAY_BE_INCOMPLETE or not facts.further.keys().isdisjoint(
+        CITATION_LABELS
+    )
+    if facts.flags or facts.cut_contexts or may_be_flagged:
         columns.append(
-            plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
+            plain_column(
+                "Flags",
+                24,
+                Look.TEXT,
+                lambda result: _flags(result, facts),
+                _ABOUT_FLAGS + _on_citations(facts),
+            )
         )
     return [*columns, *extra_case_columns(facts)]
 
@@ -132,6 +142,11 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     return "; ".join((*facts.flags_of(result), *([cut] if cut else [])))
 
 
+def _on_citations(facts: RunFacts) -> str:
+    return "" if facts.further.keys().isdisjoint(CITATION_LABELS) else f" {_ABOUT_CITATION_FLAGS}"
+
+
+_ABOUT_CITATION_FLAGS = "Also: citations of a wrong chunk or of none that exists, and missing citations."
 _ABOUT_SOURCE_ROW = "Row number in that file."
 _ABOUT_SELECTION = (
     "Why this query is here; not all queries fit on the sheet. worst: one of the lowest RQS of some bot. "

@@ -446,6 +446,10 @@ _ABOUT_MEASURES = {
     "It does not enter RQS.",
     "chunk_relevance": "Retrieved chunks that are relevant to the query; their ranks after the colon. "
     "The mean is over their shares. It does not enter RQS.",
+    "citation_precision": "Share of the citations whose chunk supports the statement, 0 to 1. It does not enter RQS. "
+    "Empty if the response cites nothing.",
+    "citation_recall": "Share of the supported statements that cite a chunk which supports them, 0 to 1. It does not "
+    "enter RQS. 0 if the response has no citations although the bot cites.",
 }
 _ABOUT_MISSING = "What the response leaves out of the relevant chunks."
 _ABOUT_RUBRIC = (

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
 from rag_eval.records import (
-    INCOMPLETE_FLAG,
     METRIC_LABELS,
+    SCORE_FLAGS,
     SPENT_LABELS,
     TOXICITY,
     Case,
@@ -250,7 +250,8 @@ def _facts(document: Json) -> Json:
 
 def _of_texts(flags: Sequence[str]) -> list[str]:
     """Without those that follow from the scores."""
-    return [flag for flag in flags if not flag.endswith(f": {INCOMPLETE_FLAG}")]
+    of_scores = tuple(f": {flag}" for flag in SCORE_FLAGS.values())
+    return [flag for flag in flags if not flag.endswith(of_scores)]
 
 
 def _key(case: Json) -> tuple[int, str]:

@@ -55,6 +55,8 @@ QUESTIONS: Mapping[str, str] = {
     "context_recall": "How much of the ground truth do the chunks support?",
     "answer_coverage": "How much of what the relevant chunks say about the query does the response convey?",
     "chunk_relevance": "What share of the chunks is relevant to the query?",
+    "citation_precision": "What share of the citations names a chunk that supports the sentence?",
+    "citation_recall": "What share of the supported sentences cites a chunk that supports it?",
 }
 """By metric, in plain words."""
 

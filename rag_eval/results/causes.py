@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose, limits_from
+from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, citation_scores, diagnose, limits_from
 from rag_eval.records import FAILURES, CaseResult
 from rag_eval.results.stored import State
 from rag_eval.texts.display import shorten
@@ -142,7 +142,10 @@ class _BotTally:
     def add(self, result: CaseResult) -> None:
         if not FAILURES.isdisjoint(result.failure_modes):
             self._failures.add(result, self._limits)
-        elif any(score.value is not None and score.value < ROOM for score in result.scores.values()):
+        elif any(
+            score.value is not None and score.value < ROOM
+            for score in (*result.scores.values(), *citation_scores(result))
+        ):
             self._roomy.add(result, ROOMY_LIMITS)
         if result.rqs is not None:
             self._meet(result.rqs, result.case.row, _place(result))

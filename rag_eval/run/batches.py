@@ -8,9 +8,9 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rag_eval.configuration.effective import endpoint_of, prices_of
@@ -30,6 +30,7 @@ from rag_eval.run.metered_store import RunAccount
 from rag_eval.store.batch_records import ANSWERED, BatchRecord, BatchRecords, BatchState, CallState, JobRecord
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
+from rag_eval.texts.citations import Habit
 
 _WORKERS = 8
 """Threads that read results and store replies: what they store at the same time is committed together."""
@@ -81,6 +82,8 @@ class BatchPlan:
     finish_online_below: int
     """So many calls, or fewer, are sent one by one; 0 for none."""
     can_ask_online: bool
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+    """How the bots cite, over all rows."""
 
 
 def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
@@ -304,7 +307,9 @@ class BatchRun:
         return evaluation.stopped
 
     def _judges(self, judge: BatchJudge) -> Judges:
-        return Judges.llm(self._plan.settings, judge, self._store, self._plan.rubric)
+        settings = self._plan.settings
+        judges = Judges.llm(settings, judge, self._store, self._plan.rubric)
+        return judges.with_citations(settings, self._plan.habits)
 
     def _read_results(self) -> None:
         """Make replies of all results that are there, and send nothing."""

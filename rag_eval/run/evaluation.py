@@ -132,8 +132,12 @@ class Evaluation:
 
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
         """The judges sees the row redacted, and shortened; the results are about the row as it is."""
-        seen = self._shortener.row(self.redactor.row(row))
-        parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
+        whole = self.redactor.row(row)
+        seen = self._shortener.row(whole)
+        parts: list[Awaitable[Any]] = [
+            self._rate(seen.query),
+            *map(self._judge_case, seen.cases, (case.chunks for case in whole.cases)),
+        ]
         toxicity, *verdicts = await gather(parts)
         results = [
             concealed(self._result(case, scores, extra, rubric, toxicity), self._secrets)
@@ -150,10 +154,12 @@ class Evaluation:
             return Score.not_applicable(TOXICITY, "switched off")
         return await self.judges.toxicity.judge_query(query)
 
-    async def _judge_case(self, case: Case) -> _Verdicts:
+    async def _judge_case(self, case: Case, every_chunk: tuple[str, ...] | None) -> _Verdicts:
+        """`every_chunk` is the context as it was before it was shortened."""
+        whole = case if case.chunks == every_chunk else replace(case, chunks=every_chunk)
         parts: list[Awaitable[Any]] = [
-            _measure(self.judges.metrics, case, self._samples),
-            _measure(self.judges.extra_metrics, case, self._samples),
+            _measure(self.judges.metrics, case, whole, self._samples),
+            _measure(self.judges.extra_metrics, case, whole, self._samples),
             self._judge_by_rubric(case),
         ]
         scores, extra, rubric = await gather(parts)
@@ -183,8 +189,10 @@ class Evaluation:
         )
 
 
-async def _measure(metrics: Sequence[Metric], case: Case, samples: int) -> _Scores:
-    scores = await gather([_score(metric, case, samples) for metric in metrics])
+async def _measure(metrics: Sequence[Metric], case: Case, whole: Case, samples: int) -> _Scores:
+    scores = await gather(
+        [_score(metric, whole if metric.needs_every_chunk else case, samples) for metric in metrics]
+    )
     return {score.metric: score for score in scores}
 
 

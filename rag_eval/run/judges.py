@@ -1,6 +1,7 @@
 """The judges of a run: what scores its cases, as the settings ask for it."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from rag_eval.configuration.effective import effective_thresholds, enabled_metrics
@@ -13,6 +14,7 @@ from rag_eval.metrics.prompt_forms import Fallbacks, metrics_by_verdicts
 from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.metrics.toxicity import LlmToxicity, OfflineToxicity, QueryJudge
 from rag_eval.records import EXTRA_METRIC_LABELS, TOXICITY
+from rag_eval.texts.citations import Habit
 
 if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
@@ -34,6 +36,8 @@ class Judges:
     extra_metrics: tuple[Metric, ...] = ()
     """Additional metrics, which enter neither RQS nor the failure modes."""
     rubric: "RubricJudge | None" = None
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+    """How the bots cite, if citations are judged."""
     fallbacks: Fallbacks = field(default_factory=dict)
     """Grows while the metrics judge."""
     account: "RunAccount | None" = None
@@ -47,6 +51,15 @@ class Judges:
         sentences = {metric.name: metric.explanation for metric in self.metrics}
         sentences[TOXICITY] = getattr(self.toxicity, "explanation", "")
         return {name: sentence for name, sentence in sentences.items() if sentence}
+
+    def with_citations(self, settings: Settings, habits: Mapping[str, Habit]) -> "Judges":
+        """These, which judge the citations as well if bots cite; `habits` are those of all rows of the run, by bot."""
+        if settings.metrics.citations == "off" or not any(habit.cites for habit in habits.values()):
+            return self
+        from rag_eval.metrics.citations import citation_metrics
+
+        citations = citation_metrics(habits, is_proxy=self.is_proxy)
+        return replace(self, extra_metrics=(*self.extra_metrics, *citations), habits=habits)
 
     @classmethod
     def offline(cls, settings: Settings) -> Self:

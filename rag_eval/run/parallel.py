@@ -18,6 +18,7 @@ from rag_eval.records import CaseResult, Row
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.processes import Processes, function_named
+from rag_eval.texts.citations import Habit
 
 _MOST_AT_ONCE = 4
 """More are not started by themselves: the one process that writes the report cannot keep up with more."""
@@ -128,7 +129,8 @@ class ParallelEvaluation(Evaluation):
         self._part_rows = part_rows
         self._stop: RunStoppedError | None = None
         self._renderer = renderer
-        spec = specification(settings), (renderer.task, renderer.spec) if renderer else None
+        habits = {bot: tuple(habit) for bot, habit in judges.habits.items()}
+        spec = specification(settings), habits, (renderer.task, renderer.spec) if renderer else None
         self._processes = processes.open(spec)
 
     @property
@@ -173,12 +175,13 @@ def specification(settings: Settings) -> dict[str, Any]:
 
 
 def open_worker(
-    spec: tuple[dict[str, Any], tuple[str, Any] | None],
+    spec: tuple[dict[str, Any], dict[str, tuple[int, ...]], tuple[str, Any] | None],
 ) -> Callable[[_Part], _Judged]:
     """In a worker process: what judges a part of the input by the settings of `spec`, and what renders its results."""
-    plain, renderer = spec
+    plain, counts, renderer = spec
     settings = Settings.model_validate(plain)
-    evaluation = Evaluation(Judges.offline(settings), settings)
+    habits = {bot: Habit(*each) for bot, each in counts.items()}
+    evaluation = Evaluation(Judges.offline(settings).with_citations(settings, habits), settings)
     make = function_named(renderer[0])(renderer[1]) if renderer else None
 
     def judge(part: _Part) -> _Judged:

@@ -175,7 +175,7 @@ class _Shard:
         rows = self._rows()
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
-        judges = self._open_judges(settings)
+        judges = self._open_judges(settings).with_citations(settings, spec.habits)
         marks = self._marks or marks_in(settings, () if judges.is_proxy else rows)
         facts = with_marks(spec.facts_of_run(), [marks])
         evaluation = Evaluation(judges, settings)

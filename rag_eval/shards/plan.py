@@ -26,6 +26,7 @@ from rag_eval.shards.folder import (
 from rag_eval.tables.columns import ColumnUse
 from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table
+from rag_eval.texts.citations import Habit, joined
 
 FORMAT = "rag-eval-shards/1"
 SHARD_ROWS = 5_000
@@ -108,7 +109,10 @@ class Plan(_Written):
         columns = tuple(ColumnUse(**use) for use in self.table["columns"])
         lists = {name: tuple(self.table[name]) for name in ("bots", "warnings", "selection")}
         path = Path(self.table["path"])
-        return Table(**{**self.table, **lists, "path": path, "columns": columns, "rows": ()})
+        habits = {bot: Habit(*counts) for bot, counts in self.table.get("habits", {}).items()}
+        return Table(
+            **{**self.table, **lists, "path": path, "columns": columns, "rows": (), "habits": habits}
+        )
 
     def loaded_settings(self) -> LoadedSettings:
         """Those of the last run over this folder, without keys."""
@@ -236,6 +240,7 @@ class Planner:
             "dropped_items": table.dropped_items,
             "has_documents": table.has_documents,
             "with_history": table.with_history,
+            "habits": {bot: list(habit) for bot, habit in table.habits.items()},
         }
 
     @staticmethod
@@ -293,6 +298,7 @@ def _together(first: Table, table: Table, cut: int) -> Table:
         context_cells=kinds,
         has_documents=first.has_documents or table.has_documents,
         with_history=first.with_history + table.with_history,
+        habits=joined(first.habits, table.habits),
     )
 
 

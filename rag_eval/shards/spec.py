@@ -17,6 +17,7 @@ from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import RunFacts
 from rag_eval.shards.folder import fingerprint
 from rag_eval.store.codec import from_plain, to_plain
+from rag_eval.texts.citations import Habit
 
 _OF_THE_RUN = ("flags", "cut_contexts", "usage")
 """Facts that are counted while the run is judged."""
@@ -63,6 +64,8 @@ class ShardSpec(BaseModel):
     counting: str
     """Fingerprint of everything that tallies depend on beside the scores."""
     settings: dict[str, Any]
+    habits: dict[str, Habit] = {}
+    """How the bots cite, by bot, over all rows of the run."""
     facts: dict[str, Any]
     share: int = 1
     """As many shards are judged at the same time: this one gets such a part of the limits of the run."""

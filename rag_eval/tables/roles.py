@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval.errors import TableError
-from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY
+from rag_eval.records import CITATION_LABELS, EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY
 from rag_eval.tables.bounds import MAX_COLUMNS
 from rag_eval.tables.cells import Cell, column_letter, is_blank
 from rag_eval.tables.columns import OF_NO_BOT, ROLES, Asked, ColumnUse, Named, matches
@@ -40,7 +40,7 @@ from rag_eval.tables.spending import SpendingColumn, assigned
 from rag_eval.texts.words import compatible
 
 HUMAN_PREFIX = "Human_"
-METRICS = (*METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY)
+METRICS = (*METRIC_LABELS, *EXTRA_METRIC_LABELS, *CITATION_LABELS, TOXICITY)
 _MEASURES = frozenset(
     ("relevance", "relevancy", "precision", "recall", "entity recall", "utilization", "sufficiency")
 )

@@ -42,6 +42,7 @@ from rag_eval.tables.remarks import (
 )
 from rag_eval.tables.rows import Lines
 from rag_eval.tables.spending import Numbers, scale_of
+from rag_eval.texts.citations import Habit, habit_of
 from rag_eval.texts.display import without_half_pairs
 
 Value = TypeVar("Value")
@@ -92,6 +93,8 @@ class RowReader:
         self.last_row = 0
         self.kinds: Counter[str] = Counter()
         """Of context cells."""
+        self.habits: dict[str, Habit] = {}
+        """By bot."""
         self.has_ids = False
         """Whether chunks came with ids of their documents, and these count as the retrieved ones."""
         self._place = place
@@ -186,6 +189,10 @@ class RowReader:
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
+        chunks = {index: each.chunks for index, each in zip(self._contexts, contexts, strict=True)}
+        for bot, index in columns.responses.items():
+            habit = habit_of(texts[index], chunks.get(columns.contexts.get(bot, -1)))
+            self.habits[bot] = self.habits.get(bot, Habit()).plus(habit)
         found: list[tuple[str, Any]] = [(texts[index], texts[index]) for index in self._roles]
         for index, context in zip(self._contexts, contexts, strict=True):
             found.append((texts[index], context.chunks))

@@ -48,6 +48,7 @@ from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
+from rag_eval.texts.citations import Habit
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class Table:
     """Whether both gold and retrieved documents are there."""
     with_history: int = 0
     """Rows with earlier turns of a conversation."""
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+    """How each bot uses brackets, over all rows."""
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -343,6 +346,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
         selection=selection.words(),
         has_documents=columns.gold is not None and (bool(columns.retrieved) or reader.has_ids),
         with_history=reader.with_history,
+        habits=reader.habits,
     )
 
 

@@ -244,7 +244,7 @@ def _named(bot: str) -> str:
 _MODES = tuple(FailureMode)
 _CUT = "context cut"
 _MOST_FLAGS = 8
-"""Kinds that can be filtered: the bits of a byte. RAG Eval finds five; a run's JSON may name any."""
+"""Kinds that can be filtered: the bits of a byte. RAG Eval finds eight; a run's JSON may name any."""
 _MOST_SLICES = 1_000
 """With more, the slices are no filter."""
 _SLICE_NAME = 80

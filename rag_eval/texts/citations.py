@@ -1,0 +1,353 @@
+"""Citations in a response: numbers in square brackets that name chunks of its context. Pure, and without a judge.
+
+`[2]`, `[1][2]`, `[1, 2]`, `[1-3]` and `[^2]` after words are citations; `(1)`, `a[0]`, `[1](url)`, code, formulas and
+years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1, is known from all of its
+responses together: see `Habit`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from rag_eval.texts.words import sentences
+
+
+class Habit(NamedTuple):
+    """How one bot uses brackets: counts over its responses that have several chunks to cite."""
+
+    responses: int = 0
+    bracketed: int = 0
+    """Responses with a number in brackets, of whatever kind."""
+    citing: int = 0
+    """Responses with a number in brackets that names a chunk."""
+    first: int = 0
+    """Responses that cite 0, which only a bot that counts from 0 can mean."""
+    last: int = 0
+    """Responses that cite the number of chunks, which only a bot that counts from 1 can mean."""
+
+    def plus(self, other: "Habit") -> "Habit":
+        return Habit(*(mine + others for mine, others in zip(self, other, strict=True)))
+
+    @property
+    def cites(self) -> bool:
+        """Most responses with numbers in brackets use them as citations."""
+        return 2 * self.citing > self.bracketed
+
+    @property
+    def is_usual(self) -> bool:
+        """The bot cites so often that a response without a citation is worth a flag."""
+        return self.cites and _OFTEN * self.citing >= self.responses
+
+    @property
+    def base(self) -> int:
+        """The number of the first chunk: 0 or 1."""
+        return 0 if self.first > self.last and _OFTEN * self.first >= self.citing else 1
+
+
+_OFTEN = 4
+"""One response of so many."""
+
+
+def joined(first: Mapping[str, Habit], second: Mapping[str, Habit]) -> dict[str, Habit]:
+    """The habits over two parts of one input, by bot."""
+    bots = dict.fromkeys((*first, *second))
+    return {bot: first.get(bot, Habit()).plus(second.get(bot, Habit())) for bot in bots}
+
+
+class Citation(NamedTuple):
+    """One number that a sentence cites."""
+
+    number: int
+    """As the response writes it."""
+    chunk: int
+    """Rank of the chunk, from 1; 0 if there is no such chunk."""
+    statement: str
+    """The part of the sentence since the citation before it, which is the whole sentence if there is none."""
+
+
+class CitingSentence(NamedTuple):
+    """A sentence of a response and what it cites."""
+
+    text: str
+    """Without citations."""
+    marked: str
+    """With the ranks of the cited chunks in brackets, from 1, in place of the response's own numbers."""
+    citations: tuple[Citation, ...]
+    """Each chunk once."""
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Ranks of the cited chunks that exist, in the order in which they are cited."""
+        return tuple(each.chunk for each in self.citations if each.chunk)
+
+
+def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
+    """What one response adds to the habit of its bot."""
+    if not chunks or len(chunks) == 1 or not response.strip():
+        return Habit()
+    if _BRACKETED.search(response) is None:
+        return Habit(1)
+    labels = _labels(chunks)
+    known = labels or dict.fromkeys(range(len(chunks) + 1), 0)
+    cited = {number for mark in _marks(response) for number in mark.numbers} & known.keys()
+    return Habit(
+        1,
+        1,
+        int(bool(cited)),
+        int(not labels and 0 in cited),
+        int(not labels and len(chunks) in cited),
+    )
+
+
+def citing_sentences(response: str, chunks: Sequence[str], base: int) -> list[CitingSentence]:
+    """The sentences of a response of a bot that cites, with their citations.
+
+    `base` is the number of its first chunk. Entries of a list of sources are left out.
+    """
+    ranks = _labels(chunks) or {number: number - base + 1 for number in range(base, base + len(chunks))}
+    copied = {int(number) for chunk in chunks for number in _COPIED.findall(chunk)}
+    far = _FAR * max(len(chunks), *ranks, 1)
+    marks = [(mark, numbers) for mark in _marks(response) if (numbers := _cited(mark, ranks, copied, far))]
+    plain = _with_placeholders(response, [mark for mark, _ in marks])
+    found: list[CitingSentence] = []
+    for sentence in sentences(plain):
+        text = _without(sentence)
+        if _LISTS_SOURCES.match(text) and not _NAMES_SOURCES.fullmatch(text):
+            continue
+        read = _read(sentence, [numbers for _, numbers in marks], ranks)
+        if found and read.citations and _NAMES_SOURCES.fullmatch(read.text):
+            before = found.pop()  # "Source: [1]" belongs to what it follows
+            more = [each._replace(statement=before.text) for each in read.citations]
+            marked = before.marked + "".join(f" [{each.chunk}]" for each in more if each.chunk)
+            read = CitingSentence(before.text, marked, _once((*before.citations, *more)))
+        found.append(read)
+    return found
+
+
+def _read(sentence: str, numbers_of: Sequence[Sequence[int]], ranks: Mapping[int, int]) -> CitingSentence:
+    citations: list[Citation] = []
+    statement, last = "", 0
+    for place in _PLACEHOLDER.finditer(sentence):
+        if part := _without(sentence[last : place.start()]).strip(_BETWEEN):
+            statement = part  # that of [2] in "[1][2]" is the one of [1]
+        last = place.end()
+        for number in numbers_of[int(place[1])]:
+            citations.append(Citation(number, ranks.get(number, 0), statement))
+    marked = _PLACEHOLDER.sub(
+        lambda place: "".join(
+            f" [{ranks[number]}]" for number in numbers_of[int(place[1])] if number in ranks
+        ),
+        sentence,
+    )
+    text = _without(sentence)
+    if len({each.statement for each in citations}) == 1:
+        citations = [each._replace(statement=text) for each in citations]
+    return CitingSentence(text, marked, _once(citations))
+
+
+def _once(citations: Sequence[Citation]) -> tuple[Citation, ...]:
+    first: dict[tuple[int, int], Citation] = {}
+    for each in citations:
+        first.setdefault((each.chunk, 0 if each.chunk else each.number), each)
+    return tuple(first.values())
+
+
+# Numbers
+
+
+def _labels(chunks: Sequence[str]) -> dict[int, int]:
+    """The ranks of the chunks by the numbers that they begin with; none unless each has one of its own."""
+    found = [_LABEL.match(chunk) for chunk in chunks]
+    labels = {int(label[1]): rank for rank, label in enumerate(found, 1) if label}
+    return labels if len(labels) == len(chunks) else {}
+
+
+_LABEL = re.compile(r"\s*\[\^?(0|[1-9]\d{0,2})\]")
+
+
+def _cited(mark: "_Mark", ranks: Mapping[int, int], copied: Set[int], far: int) -> Sequence[int]:
+    """The numbers of a mark if it is a citation, whether or not there are such chunks; otherwise none.
+
+    `copied` are the numbers in brackets in the chunks' own texts, such as those of an encyclopedia. A number above
+    `far` is something else, such as a year.
+    """
+    numbers: Sequence[int] = mark.numbers
+    if mark.is_range:
+        first, last = mark.numbers
+        known = [number for number in range(first, last) if number in ranks]
+        numbers = [*known, last] if first in ranks else ()
+    unknown = [number for number in numbers if number not in ranks]
+    return () if any(number > far or number == 0 or number in copied for number in unknown) else numbers
+
+
+_FAR = 10
+"""So many times the number of chunks."""
+_COPIED = re.compile(r"\[(\d{1,3})\]")
+
+
+# Marks
+
+
+class _Mark(NamedTuple):
+    """Something of the form of a citation, after words."""
+
+    start: int
+    """Index into the response."""
+    end: int
+    numbers: tuple[int, ...]
+    is_range: bool
+
+
+_NUMBER = r"(?:0|[1-9]\d{0,2})"
+_BRACKETED = re.compile(r"\[\^?\d")
+_FORM = re.compile(
+    rf"\[(?:\^(?P<note>{_NUMBER})|(?P<low>{_NUMBER})\s?[-–]\s?(?P<high>{_NUMBER})"
+    rf"|(?P<several>{_NUMBER}(?:\s?[,;]\s?{_NUMBER})*+))\]"
+)
+_MASKED = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|``[^`]+``|`[^`\n]+`|<(code|pre)\b.{0,4000}?</\1>"  # code
+    r"|\$\$.{1,1000}?\$\$|\$(?=[^$\n]{0,200}[\\^_={}])[^$\n]{1,200}\$|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]"  # formulas
+    r"|!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|\[(?!\^?\d)[^\]\n]{1,300}\]\[\d+\]",  # links
+    re.DOTALL | re.IGNORECASE,
+)
+_NOTE = re.compile(r"^[ \t]*\[\^(\d+)\]:[ \t]*(.*)$", re.MULTILINE)
+_SOURCE = re.compile(
+    r"https?://|www\.|\.(?:pdf|docx?|html?|md|txt|xlsx?)\b|\b(?:chunk|context|document|doc|passage|source)\b",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(r"[\w({+]|-\w|\s*(?:[:*/-]?=|->)|\.[a-z_]+\(")
+_UNCASED = re.compile(r"[^\W\d_]")
+_CLOSING = ".,;!?…)\"'”’»%°*_~™®€£。，、；！？）」』】؟।،"
+_SOURCES = (
+    r"(?:sources?|see(?: also)?|cf|ref(?:erence)?s?|according to|quellen?|siehe|vgl|nach|fuentes?|véase|ver|según"
+    r"|voir|selon|fontes?|veja|fonti?|vedi|bron(?:nen)?|zie|källor|källa|źródł[oa]|kaynak(?:lar)?|источники?|см"
+    r"|출처|المصدر|المصادر|स्रोत|ที่มา|nguồn|出典|参照|参考|来源|來源|出处)"
+)
+_NAMES_SOURCES = re.compile(rf"\W*(?:{_SOURCES}\W*)?", re.IGNORECASE)
+_LISTS_SOURCES = re.compile(rf"\W*{_SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
+_SOURCES_BEFORE = re.compile(rf"(?<!\w){_SOURCES}\s*[:：]?\s*\Z", re.IGNORECASE)
+_NUMBERED_WORD = re.compile(
+    r"(?<!\w)(?:pages?|pp?\.|sections?|sec\.|clauses?|articles?|art\.|chapters?|ch\.|figures?|figs?\.|tables?|tab\.|steps?"
+    r"|questions?|equations?|eqs?\.|items?|options?|level|version|rows?|columns?|lines?|index|position|nos?\.|numbers?"
+    r"|interval|range|between|from|aged?|ages|array|list|vector|matrix|tuple|set|scores?|versions?"
+    r"|seiten?|s\.|abschnitt|artikel|kapitel|kap\.|abb(?:ildung|\.)|tabelle|schritt|frage|gleichung|nr\.|nummer|zeile"
+    r"|spalte|intervall|bereich|zwischen|liste|alter|stufe"
+    r"|páginas?|págs?\.|sección|artículo|capítulo|figura|tabla|paso|pregunta|ecuación|número|intervalo|rango|entre"
+    r"|lista|artigo|seção|página|tabela|passo|questão|chapitre|figure|tableau|étape|numéro|intervalle|liste"
+    r"|pagina|sezione|articolo|capitolo|tabella|passo|intervallo|numero|hoofdstuk|artikel|tabel|stap"
+    r"|страниц[аеы]|раздел|стать[яи]|глав[аы]|рис\.|таблиц[аы]|шаг|интервал[еа]?|номер)\s*\Z"
+    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|第|配列|区間|範囲)\s*\Z",
+    re.IGNORECASE,
+)
+_VARIABLES = """
+    arr array arrays args argv params list lists lst items data nums numbers vec vector str string row rows col cols
+    matrix mat tuple values vals keys elements buffer buf result results output input dict map obj grid dp memo stack
+    queue df
+"""
+_IN_CODE = frozenset(_VARIABLES.split())
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
+_LOOK_BACK = 40
+
+
+def _marks(response: str) -> list[_Mark]:
+    """Everything in a response that has the form and the place of a citation, whatever its numbers are."""
+    if _BRACKETED.search(response) is None:
+        return []
+    plain = _MASKED.sub(lambda part: _blank(part[0]), response) if _may_be_masked(response) else response
+    notes = {note[1] for note in _NOTE.finditer(plain) if not _SOURCE.search(note[2])}
+    found: list[_Mark] = []
+    for form in _FORM.finditer(plain):
+        if form["note"] in notes or not _is_in_place(plain, form, found):
+            continue
+        numbers = tuple(map(int, re.findall(r"\d+", form[0])))
+        if form["low"] is None or numbers[0] < numbers[1]:
+            found.append(_Mark(form.start(), form.end(), numbers, is_range=form["low"] is not None))
+    return found
+
+
+def _may_be_masked(response: str) -> bool:
+    return any(sign in response for sign in ("`", "~~~", "<", "$", "\\", "](", "]["))
+
+
+def _blank(part: str) -> str:
+    """As long, and no word; a line break stays one."""
+    return re.sub(r"[^\n]", "\x1f", part)
+
+
+def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool:
+    """Whether it follows words, or a mark that does, and nothing that follows makes it code or a link."""
+    after = _AFTER.match(text, form.end())
+    if after and not (_UNCASED.match(after[0]) and after[0].lower() == after[0].upper()):
+        return False
+    window = max(0, form.start() - _LOOK_BACK)
+    line = text.rfind("\n", window, form.start()) + 1
+    before = text[max(line, window) : form.start()]
+    if not before.strip(" \t"):
+        return line > 0 and _is_line_of_marks(text, line)
+    if before.rstrip(" \t,;&").endswith("]"):
+        return bool(found) and not text[found[-1].end : form.start()].strip(" \t,;&")
+    return _are_words(before)
+
+
+def _is_line_of_marks(text: str, start: int) -> bool:
+    end = text.find("\n", start)
+    line = text[start : len(text) if end < 0 else end]
+    return not _FORM.sub("", line).strip(" \t,;.&")
+
+
+def _are_words(before: str) -> bool:
+    """Whether a text that ends before a bracket ends in words, and these are not followed by a number by themselves."""
+    bare = before.rstrip(" \t\u00a0\u202f")
+    if _SOURCES_BEFORE.search(bare):
+        return True
+    if bare.endswith("(") and bare[:-1].endswith((" ", "\t")):
+        bare = bare[:-1].rstrip()
+    last = bare[-1:]
+    if not (last.isalnum() or last in _CLOSING or _is_mark(last)) or not re.search(r"[^\W_]", bare):
+        return False
+    if bare == before and (word := _IDENTIFIER.search(bare)) and _is_code(word[0]):
+        return False
+    return not _NUMBERED_WORD.search(bare)
+
+
+def _is_mark(character: str) -> bool:
+    """A vowel sign or accent, as at the end of Hindi and Thai words."""
+    import unicodedata
+
+    return unicodedata.category(character).startswith("M") if character else False
+
+
+def _is_code(word: str) -> bool:
+    is_letter = len(word) == 1 and word.islower()
+    return is_letter or "_" in word or "$" in word or word in _IN_CODE
+
+
+# Sentences
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_PLACEHOLDER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_STRAY = re.compile(f"[{_OPEN}{_CLOSE}]")
+_ENDING = ".!?…。！？؟।,;\"'”’»)*_"
+_BETWEEN = " \t,;.:&()"
+_EMPTY = re.compile(rf"\s*\(\s*(?:{_SOURCES}\s*:?)?\s*\)", re.IGNORECASE)
+
+
+def _with_placeholders(response: str, marks: Sequence[_Mark]) -> str:
+    """The response with a placeholder in place of each mark, before the full stop of the sentence that it follows."""
+    parts: list[str] = []
+    last, punctuation = 0, ""
+    for number, mark in enumerate(marks):
+        between = _STRAY.sub(" ", response[last : mark.start])
+        if between.strip(" \t,;&") or not parts:
+            parts.append(punctuation)
+            kept = between.rstrip()
+            bare = kept.rstrip(_ENDING)
+            punctuation = kept[len(bare) :]
+            parts.append(bare.rstrip())
+        parts.append(f"{_OPEN}{number}{_CLOSE}")
+        last = mark.end
+    return "".join((*parts, punctuation, _STRAY.sub(" ", response[last:])))
+
+
+def _without(sentence: str) -> str:
+    return " ".join(_EMPTY.sub("", _PLACEHOLDER.sub("", sentence)).split())

@@ -1,0 +1,595 @@
+"""Citations: which brackets are some, what they name, and what an answer that cites scores by words and by a judge.
+
+tests/not_citations.txt has texts with brackets that cite nothing, one on a line; a fenced block is one text.
+"""
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Run, azure, read_sheet
+from fake_judge import FakeJudge, completion
+from files import write_table
+from in_process import ObjectJudge, run
+from jsonschema import Draft202012Validator
+from scipy.stats import rankdata
+
+from rag_eval.metrics.citations import citation_metrics
+from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score
+from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
+from rag_eval.texts.words import sentences, words
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
+CHUNKS = ("Loans last four weeks.", "Books can be renewed twice.", "Returns are possible at any branch.")
+CITES = Habit(10, 10, 10)
+"""Of a bot whose responses all cite."""
+
+
+def read(response: str, chunks: Sequence[str] = CHUNKS, base: int = 1) -> list[tuple[str, list[int]]]:
+    """Each sentence with the chunks that it cites; one that does not exist is minus its number."""
+    return [
+        (each.text, [cited.chunk or -cited.number for cited in each.citations])
+        for each in citing_sentences(response, chunks, base)
+    ]
+
+
+def not_citations() -> list[str]:
+    text = (ROOT / "tests" / "not_citations.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^```(?s:.*?)^```$|^.+$", text, re.MULTILINE)
+    return [each.replace("\\n", "\n") for each in found]
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("response", "cited"),
+    [
+        ("Loans last four weeks [1].", [1]),
+        ("Loans last four weeks.[1]", [1]),
+        ("Loans last four weeks. [1]", [1]),
+        ("Loans last four weeks[1][2].", [1, 2]),
+        ("Loans last four weeks [1] [2].", [1, 2]),
+        ("Loans last four weeks [1], [2].", [1, 2]),
+        ("Loans last four weeks [1, 3].", [1, 3]),
+        ("Loans last four weeks [1; 3].", [1, 3]),
+        ("Loans last four weeks [1-3].", [1, 2, 3]),
+        ("Loans last four weeks [1–2].", [1, 2]),
+        ("Loans last four weeks[^2].", [2]),
+        ("Loans last four weeks [2-7].", [2, 3, -7]),
+        ("Loans last four weeks [7].", [-7]),
+        ("Loans last four weeks (see [1]).", [1]),
+        ("Loans last four weeks ([1], [2]).", [1, 2]),
+        ("Loans last four weeks. Source: [2]", [2]),
+        ("Loans last four weeks.\n\nSources: [1], [2]", [1, 2]),
+        ("Loans last four weeks.\n[1][2]", [1, 2]),
+        ("**Loans last four weeks [1]**.", [1]),
+        ("- Loans last four weeks [1]", [1]),
+        ("Loans last 4 weeks[2], in 2023 [3].", [2, 3]),
+        ("Loans last four weeks[^1].\n\n[^1]: handbook.pdf", [1]),
+        ("Loans last four weeks [1].\n\nSources:\n[1] Handbook\n[2] Fees", [1]),
+        ("Loans last four weeks [1].\n\nSources: [2] Handbook, [3] Fees", [1]),
+        ("Loans last four weeks [1], of 2023 [2023].", [1]),
+        ("Die Leihfrist beträgt vier Wochen [1].", [1]),
+        ("Le prêt dure quatre semaines [2].", [2]),
+        ("借阅期为四周[1]。", [1]),
+        ("借阅期为四周。[1]", [1]),
+        ("貸出期間は四週間です[2]。", [2]),
+        ("ऋण चार सप्ताह का है [1]।", [1]),
+        ("مدة الإعارة أربعة أسابيع [1].", [1]),
+        ("ยืมได้สี่สัปดาห์[2]", [2]),
+        ("대출 기간은 4주입니다[1].", [1]),
+    ],
+)
+def test_citations_belong_to_the_sentence_that_they_follow(response: str, cited: list[int]) -> None:
+    found = [each for each in read(response) if each[1]]
+    assert [numbers for _, numbers in found] == [cited]
+    assert "[" not in found[0][0].replace("[2023]", "")
+
+
+def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> None:
+    response = "Loans last four weeks [1]. Books can be renewed.[2] It is free. Ask [7] or [2], or [2]."
+    assert read(response) == [
+        ("Loans last four weeks.", [1]),
+        ("Books can be renewed.", [2]),
+        ("It is free.", []),
+        ("Ask or, or.", [-7, 2]),
+    ]
+    (only,) = citing_sentences("Loans last four weeks [1], and returns are possible anywhere [3].", CHUNKS, 1)
+    assert [each.statement for each in only.citations] == [
+        "Loans last four weeks",
+        "and returns are possible anywhere",
+    ]
+    assert only.marked == "Loans last four weeks [1], and returns are possible anywhere [3]."
+
+
+def test_texts_with_brackets_that_cite_nothing_have_no_citations() -> None:
+    """Neither for a bot that cites elsewhere, nor as what a bot usually does."""
+    texts = not_citations()
+    assert len(texts) >= 60
+    found = [text for text in texts if any(cited for base in (0, 1) for _, cited in read(text, base=base))]
+    assert found == []
+    assert [text for text in texts if habit_of(text, CHUNKS).cites] == []
+    for text in texts:  # and nothing is flagged, whether the bot cites or not
+        for habits in ({}, {"A": habit_of(text, CHUNKS)}):
+            assert citation_metrics(habits, is_proxy=True) == ()
+
+
+def test_a_bot_cites_if_most_of_its_brackets_name_chunks() -> None:
+    def habit(*responses: str, chunks: Sequence[str] | None = CHUNKS) -> Habit:
+        return reduce(joined, [{"A": habit_of(each, chunks)} for each in responses])["A"]
+
+    assert habit("It is so [1].", "It is so.", "").cites
+    assert habit("It is so [1].", "In [2023].", "Tick [3] times [4] here [2].").cites
+    assert not habit("It is so [1].", "In `a[0]`.", "See [2](url).").cites
+    assert not habit("It is so [1].", chunks=CHUNKS[:1]).cites, "one unsplit chunk has no parts to cite"
+    assert not habit("It is so [1].", chunks=None).cites
+    assert not habit("It is so.").cites
+    assert habit("It is so [1].", *["It is so."] * 3).is_usual
+    assert not habit("It is so [1].", *["It is so."] * 4).is_usual
+
+
+def test_the_number_of_the_first_chunk_is_that_of_all_responses_of_a_bot() -> None:
+    def base(*responses: str) -> int:
+        return reduce(joined, [{"A": habit_of(each, CHUNKS)} for each in responses])["A"].base
+
+    assert base("One [0].", "Two [2].", "One [0] and two [1].") == 0
+    assert base("One [1].", "Two [2].", "Three [3].") == 1
+    assert base("One [1].", "Two [2].") == 1, "it cannot be known, and most bots count from 1"
+    assert base("One [0].", "Three [3].", "Three [3].") == 1
+    assert read("One [0]. Two [2]. Three [3].", base=0) == [("One.", [1]), ("Two.", [3]), ("Three.", [-3])]
+    assert read("None [0]. One [1].") == [("None [0].", []), ("One.", [1])], (
+        "0 is no mistake in counting from 1"
+    )
+
+
+def test_numbers_that_the_chunks_carry_win() -> None:
+    chunks = ("[4] Loans last four weeks.", "[9] Books can be renewed.", "[2] Returns are possible.")
+    assert read("Loans [4]. Books [9][2]. Fees [1].", chunks) == [
+        ("Loans.", [1]),
+        ("Books.", [2, 3]),
+        ("Fees.", [-1]),
+    ]
+    assert habit_of("Loans [9].", chunks).cites
+    partly = ("[4] Loans last four weeks.", "Books can be renewed.", "Returns are possible.")
+    assert read("Loans [1].", partly) == [("Loans.", [1])]
+
+
+def test_numbers_in_the_chunks_own_text_are_no_citations_if_there_is_no_such_chunk() -> None:
+    chunks = ("The city was founded in 1207.[12] It grew.[2]", "It has a port.[13]")
+    assert read("It was founded in 1207.[12] It has a port [2].", chunks) == [
+        ("It was founded in 1207.[12] It has a port.", [2])
+    ]
+
+
+@pytest.mark.parametrize(
+    "part", ["[1]", "a [1]", "[1", "$x_", "<code>[1]", "``", "\\(", "[a", "[a](", " .", "[^1]: "]
+)
+def test_hostile_texts_are_read_in_linear_time(part: str) -> None:
+    """A quadratic reading of a million characters would take minutes."""
+    for text in (part * (1_000_000 // len(part)), "a" + part * 200_000, "[1]" + part * 200_000 + "[1]"):
+        habit_of(text, CHUNKS)
+        citing_sentences(text, CHUNKS, 1)
+
+
+# Scores
+
+
+def scores(
+    response: str,
+    chunks: tuple[str, ...] | None = CHUNKS,
+    habit: Habit = CITES,
+    judge: ObjectJudge | None = None,
+    query: str = "How long is a loan?",
+) -> tuple[Score, Score]:
+    """Precision and recall: by words or, with a judge, by its replies."""
+    case = Case(2, "A", query, response, chunks=chunks)
+    metrics = citation_metrics({"A": habit}, is_proxy=judge is None)
+    precision, recall = run([metric.measure(case) for metric in metrics], judge)
+    return precision, recall
+
+
+def values(*given: Any, **options: Any) -> list[float | None]:
+    return [score.value for score in scores(*given, **options)]
+
+
+def verdicts(score: Score) -> list[tuple[str, int | None]]:
+    return [(each.verdict, each.rank) for each in score.evidence]
+
+
+FORMS: dict[str, Callable[[], ObjectJudge | None]] = {"words": lambda: None, "judge": ObjectJudge}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_right_wrong_and_missing_citations(form: str) -> None:
+    def of(response: str) -> tuple[Score, Score]:
+        return scores(response, judge=FORMS[form]())
+
+    precision, recall = of("Loans last four weeks [1]. Books can be renewed twice [2].")
+    assert (precision.value, recall.value) == (1.0, 1.0)
+    assert verdicts(precision) == [("supported", 1), ("supported", 2)]
+    precision, recall = of("Loans last four weeks [2].")
+    assert precision.value == recall.value == 0.0
+    assert verdicts(precision) == [(WRONG_CHUNK, 2)]
+    assert precision.evidence[0].reason == "cites chunk 2, but chunk 1 supports it"
+    assert verdicts(recall) == [("not supported by its citation", 1)]
+    precision, recall = of("Loans last four weeks [7].")
+    assert (precision.value, recall.value) == (0.0, 0.0)
+    assert verdicts(precision) == [(NO_SUCH_CHUNK, None)]
+    assert precision.evidence[0].reason == "cites [7], but there are 3 chunks"
+    precision, recall = of("Loans last four weeks.")
+    assert (precision.outcome, recall.value) == (Outcome.NOT_APPLICABLE, 0.0)
+    assert verdicts(recall) == [(NO_CITATIONS, None)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_precision_counts_citations_and_recall_statements(form: str) -> None:
+    judge = FORMS[form]
+    response = (
+        "Loans last four weeks [1][3]. Books can be renewed twice. Returns are possible at any branch [3][9]."
+    )
+    precision, recall = scores(response, judge=judge())
+    assert precision.value == pytest.approx(2 / 4)
+    assert verdicts(precision) == [
+        ("supported", 1),
+        ("not supported", 3),
+        ("supported", 3),
+        (NO_SUCH_CHUNK, None),
+    ]
+    assert recall.value == pytest.approx(2 / 3)
+    assert verdicts(recall)[1] == ("not cited", 2)
+    # What no chunk supports is a matter of faithfulness: no chunk is wrong, and recall does not count it.
+    precision, recall = scores(
+        "Loans last four weeks [1]. Tea is served by friendly robots [2].", judge=judge()
+    )
+    assert (precision.value, recall.value) == (0.5, 1.0)
+    assert verdicts(precision)[1] == ("not supported", 2)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_applicable(form: str) -> None:
+    rare = Habit(100, 1, 1)
+    for response, chunks, habit, reasons in (
+        (
+            "Loans last four weeks [1].",
+            CHUNKS[:1],
+            CITES,
+            {"the context is one chunk, so its parts cannot be cited"},
+        ),
+        ("Loans last four weeks [1].", None, CITES, {"the sheet has no context column for this bot"}),
+        (" ", CHUNKS, CITES, {"empty response: there is nothing to cite"}),
+        ("I do not know.", CHUNKS, CITES, {"the response cites nothing", "the response makes no statement"}),
+        (
+            "Loans last four weeks.",
+            CHUNKS,
+            rare,
+            {"the response cites nothing", "the response cites nothing, and this bot rarely does"},
+        ),
+    ):
+        judge = FORMS[form]()
+        found = scores(response, chunks, habit, judge)
+        assert {score.outcome for score in found} == {Outcome.NOT_APPLICABLE}
+        assert {score.reason for score in found} == reasons
+        assert judge is None or not judge.prompts, "no call is needed to know that"
+    (precision, recall) = scores("Tea is served by friendly robots [2].", judge=FORMS[form]())
+    assert (precision.value, recall.outcome) == (0.0, Outcome.NOT_APPLICABLE)
+    assert values("Loans last four weeks [1].", ()) == [0.0, 0.0], "nothing was retrieved that it could cite"
+
+
+def test_a_chunk_that_supports_its_part_of_a_sentence_is_right_by_words() -> None:
+    response = "Loans last four weeks [1], and returns are possible at any branch [3]."
+    precision, recall = scores(response)
+    assert precision.value == pytest.approx(1.0, abs=0.2)
+    assert {verdict for verdict, _ in verdicts(precision)} == {"supported"}
+    assert recall.value == 1.0
+    swapped, _ = scores("Loans last four weeks [3], and returns are possible at any branch [1].")
+    assert swapped.value is not None
+    assert swapped.value < 0.5
+
+
+# The judge's replies
+
+
+RESPONSE = "Loans last four weeks [1][2]. Books can be renewed twice."
+
+
+def reply(*entries: dict[str, Any]) -> str:
+    return json.dumps({"sentences": entries})
+
+
+def entry(sentence: int, cited: dict[int, int], other: int = 0, reason: str = "") -> dict[str, Any]:
+    verdicts = [{"chunk": chunk, "supports": supports} for chunk, supports in cited.items()]
+    return {"sentence": sentence, "cited": verdicts, "other": other, "reason": reason}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reply(entry(1, {1: 1, 2: 0}), entry(2, {}, 2)),
+        reply(entry(2, {}, 2), entry(1, {2: 0, 1: 1}, 0, "Chunk 2 is about renewals.")),
+        reply(entry(1, {1: 1}), entry(1, {2: 0}), entry(2, {}, 2)),  # an entry for each citation
+        reply(entry(1, {1: 1, 2: 0}, 1), entry(2, {}, 2)),  # the chunk that supports it, named again
+        reply(entry(1, {1: 1, 2: 0, 3: 0}), entry(2, {2: 1})),  # chunks that are not cited
+        f"```json\n{reply(entry(1, {1: 1, 2: 0}), entry(2, {}, 2))}\n```",
+    ],
+)
+def test_honest_replies_count_however_they_are_worded(text: str) -> None:
+    from rag_eval.judge.replies import json_of
+
+    judge = ObjectJudge(lambda prompt: json_of(text))
+    assert values(RESPONSE, judge=judge) == [0.5, 0.5]
+    assert len(judge.prompts) == 1, "both measures come from one call, and it is not repeated"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (reply(entry(1, {1: 1}), entry(2, {}, 2)), "incomplete"),
+        (reply(entry(1, {1: 1, 2: 0})), "incomplete"),
+        (reply(entry(1, {1: 1, 2: 0}, 2), entry(2, {}, 2)), "incomplete"),
+        (reply(entry(1, {1: 1, 2: 0}), entry(1, {1: 0}), entry(2, {}, 2)), "incomplete"),
+        (reply(entry(1, {1: 1, 2: 0}), entry(2, {}, 4)), "unparseable"),
+        (reply(entry(1, {1: 1, 2: 0}), entry(2, {}), entry(3, {})), "unparseable"),
+        (reply(entry(1, {1: 1, 2: 2}), entry(2, {})), "unparseable"),
+        (reply(), "incomplete"),
+        ("{}", "unparseable"),
+    ],
+)
+def test_replies_that_leave_out_invent_or_contradict_are_failures(text: str, code: str) -> None:
+    found = scores(RESPONSE, judge=ObjectJudge(lambda prompt: text))
+    assert [(score.outcome, score.value, score.code) for score in found] == [(Outcome.FAILED, None, code)] * 2
+
+
+def test_the_judge_sees_ranks_in_place_of_the_bots_own_numbers() -> None:
+    judge = ObjectJudge()
+    scores("Loans last four weeks [0][9].", habit=Habit(10, 10, 10, first=10), judge=judge)
+    document = json.loads(judge.prompts[0].rpartition("\n")[2])
+    assert document["response"] == {"1": "Loans last four weeks [1]."}
+    assert list(document["chunks"]) == ["1", "2", "3"]
+
+
+# Whole runs
+
+HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+CONTEXT = " || ".join(CHUNKS)
+LOAN, BOOKS, RETURNS = CHUNKS
+ROWS = [
+    ["How long do loans last?", LOAN, "Loans last four weeks [1].", LOAN, CONTEXT],
+    ["How often can books be renewed?", BOOKS, "Books can be renewed twice [1].", BOOKS, CONTEXT],
+    [
+        "Are returns possible at any branch?",
+        RETURNS,
+        "Returns are possible at any branch [7].",
+        RETURNS,
+        CONTEXT,
+    ],
+    ["What do loans last?", LOAN, LOAN, LOAN, CONTEXT],
+]
+PLAIN = [[query, truth, re.sub(r" \[\d\]", "", a), b, context] for query, truth, a, b, context in ROWS]
+FLAGS = {
+    3: "Citation Precision: cites the wrong chunk",
+    4: "Citation Precision: no such chunk",
+    5: "Citation Recall: no citations",
+}
+
+
+def cases(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
+    return {(line["Row"], line["Bot"]): line for line in read_sheet(folder / "r.xlsx", "Per-Query Metrics")}
+
+
+@pytest.mark.parametrize("by_judge", [False, True])
+def test_a_run_shows_scores_flags_means_and_what_to_fix(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, by_judge: bool
+) -> None:
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
+    (tmp_path / "config.ini").write_text("[report]\nevidence = yes\n[judge]\nprompts = single\n")
+    given = azure(judge) if by_judge else {}
+    options = () if by_judge else ("--judge", "offline")
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", *options, **given).code == 0
+    found = cases(tmp_path)
+    assert [found[row, "A"]["Citation Precision"] for row in (2, 3, 4, 5)] == [1, 0, 0, None]
+    assert [found[row, "A"]["Citation Recall"] for row in (2, 3, 4, 5)] == [1, 0, 0, 0]
+    assert {row: found[row, "A"]["Flags"] for row in (2, 3, 4, 5)} == {2: None, **FLAGS}
+    assert {found[row, "B"][name] for row in (2, 3, 4, 5) for name in ("Citation Precision", "Flags")} == {
+        None
+    }
+    advice = found[3, "A"]["Recommendation"]
+    assert "cites the wrong chunk (cites chunk 1, but chunk 2 supports it)" in advice
+    a, b = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert (a["Avg Citation Precision"], a["Avg Citation Recall"]) == (pytest.approx(1 / 3), 0.25)
+    assert (b["Avg Citation Precision"], b["Avg Citation Recall"]) == (None, None)
+    document = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    Draft202012Validator(
+        json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    ).validate(document)
+    assert document["bots"][0]["further"]["citation_precision"]["scored"] == 3
+    assert "Citations judged: A (first chunk is 1)." in document["end"]["notes"]
+    evidence = read_sheet(tmp_path / "r.xlsx", "Evidence")
+    assert {"Citation Precision", "Citation Recall"} <= {line["Metric"] for line in evidence}
+    if by_judge:
+        assert judge.tasks()["citations"] == 2, "one for each answer that cites a chunk, and no other"
+    # A report from the JSON says the same.
+    assert run_cli("r.json", "-o", "again.xlsx", "--report-only", "--judge", "offline").code == 0
+    again = read_sheet(tmp_path / "again.xlsx", "Per-Query Metrics")
+    assert [line["Flags"] for line in again] == [line["Flags"] for line in found.values()]
+
+
+def test_rqs_and_all_other_calls_are_those_of_a_run_without_citations(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """A run that does not judge citations sends the same requests without theirs, and none of its replies is asked
+    for again."""
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
+    cached = "[cache]\nenabled = yes\n[judge]\nprompts = merged\n"
+    (tmp_path / "config.ini").write_text(f"{cached}[metrics]\ncitations = off\n")
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    off, before = cases(tmp_path), judge.tasks()
+    assert "citations" not in before
+    assert "Citation Precision" not in off[2, "A"]
+    judge.requests.clear()
+    (tmp_path / "config.ini").write_text(cached)
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert dict(judge.tasks()) == {"preflight": 1, "citations": 2}
+    on = cases(tmp_path)
+    for key, line in off.items():
+        kept = {name: cell for name, cell in on[key].items() if name in line and name != "Recommendation"}
+        assert kept == {name: cell for name, cell in line.items() if name != "Recommendation"}
+
+
+def test_a_file_without_citations_has_no_column_and_no_call_of_them(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "in.xlsx", HEADER, *PLAIN)
+    outputs = []
+    for settings in ("", "[metrics]\ncitations = off\n"):
+        judge.requests.clear()
+        (tmp_path / "config.ini").write_text(settings)
+        run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--fresh", **azure(judge))
+        document = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+        bodies = sorted(json.dumps(request.body, sort_keys=True) for request in judge.requests)
+        sheets = [read_sheet(tmp_path / "r.xlsx", name) for name in ("Per-Query Metrics", "Bot Summary")]
+        outputs.append((document["cases"], document["bots"], document["causes"], bodies, sheets))
+    assert outputs[0] == outputs[1]
+    assert "citation" not in json.dumps(outputs[0][:3]).lower()
+
+
+def test_a_dry_run_counts_the_calls_that_the_run_makes(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--dry-run", **azure(judge))
+    assert "citations.verdicts: 2" in ended.out
+    assert not judge.requests
+
+
+def test_a_failed_call_leaves_both_cells_empty_and_rqs_as_it_is(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    judge.always = lambda request: completion("no JSON at all") if request.task == "citations" else None
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    found = cases(tmp_path)
+    assert [found[row, "A"]["Citation Precision"] for row in (2, 3, 4, 5)] == [None, None, 0, None]
+    assert found[2, "A"]["RQS"] is not None
+    a, _ = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert (a["Avg Citation Precision"], a["Avg Citation Recall"]) == (0, 0)
+
+
+def test_parts_of_a_run_know_how_the_whole_of_it_cites(run_cli: Run, tmp_path: Path) -> None:
+    """In shards and worker processes, base and habit are those of all rows: a bot that cites [0] in one row only counts
+    from 0 in every one of them."""
+    rows = [
+        ["How long is a loan?", "Four weeks.", "Loans last four weeks [0].", "No.", CONTEXT],
+        ["Can I renew?", "Yes, twice.", "Books can be renewed twice [1].", "No.", CONTEXT],
+        ["Where do I return?", "Anywhere.", "Returns are possible at any branch [2].", "No.", CONTEXT],
+    ]
+    (tmp_path / "parts").mkdir()
+    for name, some in (("in.csv", rows), ("parts/one.csv", rows[:1]), ("parts/two.csv", rows[1:])):
+        write_table(tmp_path / name, HEADER, *some)
+    columns = ("Query", "Bot", "RQS", "Citation Precision", "Citation Recall", "Flags")
+
+    def found(report: str) -> list[tuple[Any, ...]]:
+        lines = read_sheet(tmp_path / report, "Per-Query Metrics")
+        return [tuple(line[name] for name in columns) for line in lines]
+
+    (tmp_path / "config.ini").write_text("[evaluation]\nprocesses = 2\n")
+    assert run_cli("in.csv", "-o", "processes.xlsx", "--judge", "offline").code == 0
+    (tmp_path / "config.ini").write_text("")
+    assert run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline").code == 0
+    assert run_cli("in.csv", "-o", "shards", "--shard-rows", "1", "--judge", "offline").code == 0
+    assert run_cli("parts", "-o", "files", "--judge", "offline").code == 0
+    whole = found("r.xlsx")
+    assert [line[3] for line in whole if line[1] == "A"] == [1, 1, 1]
+    assert found("processes.xlsx") == found("shards/report.xlsx") == found("files/report.xlsx") == whole
+
+
+# Against labelled answers
+
+
+def labelled(name: str) -> list[dict[str, Any]]:
+    path = Path(FIXTURES) / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def citing(text: str, *numbers: int) -> str:
+    """Each sentence of the text with these citations."""
+    marks = "".join(f"[{number}]" for number in numbers)
+    return " ".join(f"{each.rstrip('.')} {marks}." for each in sentences(text))
+
+
+@pytest.mark.skipif(not FIXTURES, reason="set RAG_EVAL_FIXTURES to the folder of the labelled examples")
+def test_right_citations_score_above_wrong_ones_and_these_no_less_than_missing_ones() -> None:
+    """Answers that people called supported, each with its own chunk and those of four other answers."""
+    rows = [
+        row
+        for name, text in (("faithfulness", "answer"), ("context_recall", "ground_truth"))
+        for row in ({**each, "text": each[text]} for each in labelled(name))
+        if row["label"] >= 0.99 and row["text"] and "](" not in row["text"]
+    ]
+    rng, right_first, never_above = random.Random(7), 0, 0
+    for row in rows:
+        others = [
+            each for each in rows if each["group"] != row["group"] and each["dataset"] == row["dataset"]
+        ]
+        chunks = ["\n".join(each["contexts"]) for each in (row, *rng.sample(others, 4))]
+        order = rng.sample(range(5), 5)
+        shown = tuple(chunks[place] for place in order)
+        right, wrong, missing = (
+            scores(citing(row["text"], number), shown, query=row["question"])[0].value
+            for number in (order.index(0) + 1, order.index(1) + 1, 9)
+        )
+        assert right is not None
+        assert wrong is not None
+        assert missing == 0.0
+        right_first += right > wrong
+        never_above += missing <= wrong
+    assert right_first >= 0.95 * len(rows)
+    assert never_above == len(rows)
+
+
+def area(labels: Sequence[bool], found: Sequence[float]) -> float:
+    """Under the ROC curve."""
+    ranks, good = rankdata(found), np.asarray(labels)
+    positive, negative = good.sum(), (~good).sum()
+    return float((ranks[good].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+@pytest.mark.skipif(not FIXTURES, reason="set RAG_EVAL_FIXTURES to the folder of the labelled examples")
+def test_precision_agrees_with_people_no_worse_than_the_share_of_words() -> None:
+    """Every sentence cites every chunk of its answer. 95% intervals of the difference, by resampling of groups."""
+    intervals = {}
+    for dataset in ("begin_wow", "mtrag_human_eval"):
+        labels, ours, plain, groups = [], [], [], []
+        for row in (each for each in labelled("faithfulness") if each["dataset"] == dataset):
+            chunks = (*row["contexts"], "-")
+            response = citing(row["answer"], *range(1, len(chunks)))
+            value = scores(response, chunks, query=row["question"])[0].value
+            if value is None:
+                continue
+            known = [set(words(chunk)) for chunk in row["contexts"]]
+            parts = [told for each in sentences(row["answer"]) if (told := words(each))]
+            shares = [np.mean([word in found for word in told]) for told in parts for found in known]
+            groups.append(row["group"])
+            labels.append(row["label"] >= 0.5)
+            ours.append(value)
+            plain.append(float(np.mean(shares)))
+        members = [np.flatnonzero(np.asarray(groups) == group) for group in dict.fromkeys(groups)]
+        rng = np.random.default_rng(1)
+        drawn = (rng.integers(0, len(members), len(members)) for _ in range(1000))
+        samples = [np.concatenate([members[group] for group in some]) for some in drawn]
+        areas = np.array([[_area_of(some, labels, found) for found in (ours, plain)] for some in samples])
+        intervals[dataset] = np.percentile(areas[:, 0] - areas[:, 1], [2.5, 97.5])
+        assert area(labels, ours) > 0.8
+    assert all(high > 0 for _, high in intervals.values()), intervals
+
+
+def _area_of(some: Any, labels: Sequence[bool], found: Sequence[float]) -> float:
+    return area([labels[place] for place in some], [found[place] for place in some])
