@@ -30,7 +30,7 @@ from rag_eval.results.comparison import (
     holm,
     paired_permutation_pvalue,
 )
-from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals
+from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals, reported_interval
 from rag_eval.results.looks import spent
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.stratified import LabelledSample, stratified_mean
@@ -108,6 +108,44 @@ def family_wise_errors(simulations: int) -> None:
                 wrong = sum(bool(_claims(draw(rng, rows, bots))) for _ in range(simulations))
                 rates.append(wrong / simulations)
             print(f"| {name} | {rows} | {_percents(rates)} |", flush=True)
+
+
+def conversations(simulations: int) -> None:
+    """Rows of one conversation hang together: errors of equal bots, and coverage of the mean of one bot."""
+    print(
+        "\n| conversations | rows each | wrong claims B=2, 5, 12 | as if independent | coverage | as if independent |"
+    )
+    print("|---|---|---|---|---|---|")
+    for count in (10, 20, 50):
+        for most in (1, 4, 10):
+            rng = np.random.default_rng(count + most)
+            errors: list[list[float]] = [[], []]
+            covered = [0, 0]
+            for bots in (2, 5, 12):
+                wrong = [0, 0]
+                for _ in range(simulations):
+                    scores, clusters = _talks(rng, count, most, bots)
+                    for place, its in enumerate((clusters, None)):
+                        wrong[place] += bool(_claims(scores, its))
+                        if bots == 2:
+                            interval = reported_interval(scores[:, 0].tolist(), clusters=its)
+                            covered[place] += _holds(interval, _MEAN_OF_TALKS)
+                for place in (0, 1):
+                    errors[place].append(wrong[place] / simulations)
+            rates = [each / simulations for each in covered]
+            cells = [_percents(errors[0]).replace(" |", ","), _percents(errors[1]).replace(" |", ",")]
+            print(f"| {count} | 1 to {most} | {' | '.join(cells)} | {_percents(rates)} |", flush=True)
+
+
+_MEAN_OF_TALKS = 0.6
+
+
+def _talks(rng: np.random.Generator, count: int, most: int, bots: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Scores of equally good bots, in conversations of one row to `most`, which have two thirds of the variance."""
+    clusters = np.repeat(np.arange(count), rng.integers(1, most, count, endpoint=True))
+    own = rng.normal(0, 0.1, (count, bots))[clusters]
+    hard = rng.normal(0, 0.1, (count, 1))[clusters]
+    return _MEAN_OF_TALKS + hard + own + rng.normal(0, 0.1, (len(clusters), bots)), clusters
 
 
 def partly_equal_errors(simulations: int) -> None:
@@ -479,10 +517,10 @@ def _by_holm(scores: Floats, pairs: Sequence[tuple[int, int]]) -> set[tuple[int,
     return {pair for pair, pvalue in zip(pairs, holm(pvalues), strict=True) if pvalue <= 0.05}
 
 
-def _claims(scores: Floats) -> list[tuple[int, int]]:
+def _claims(scores: Floats, clusters: NDArray[np.int64] | None = None) -> list[tuple[int, int]]:
     """(winner, rival) of each verdict that is `significant`."""
     names = [str(bot) for bot in range(scores.shape[1])]
-    comparison = compare_with_best(scores, names, resamples=RESAMPLES)
+    comparison = compare_with_best(scores, names, resamples=RESAMPLES, clusters=clusters)
     assert comparison is not None
     winner = int(comparison.winner)
     return [(winner, int(r.bot)) for r in comparison.rivals if r.verdict is Verdict.SIGNIFICANT]
@@ -729,6 +767,7 @@ def _percents(rates: Iterable[float]) -> str:
 
 PARTS = {
     "errors": family_wise_errors,
+    "conversations": conversations,
     "partly-equal": partly_equal_errors,
     "repeated": repeated_tests,
     "looks-errors": looks_errors,

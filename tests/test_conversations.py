@@ -2,16 +2,24 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from conftest import Run, azure, read_sheet
+from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import FakeJudge, Request
 from files import write_table
 
 from rag_eval.errors import TableError
-from rag_eval.records import Case, Turn
+from rag_eval.records import Case, CaseResult, FailureMode, Look, Score, Turn
+from rag_eval.results.comparison import compare_with_best
+from rag_eval.results.findings import find
+from rag_eval.results.intervals import reported_interval
+from rag_eval.results.looks import key_of, planned_looks
+from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.table import read_table
@@ -464,3 +472,141 @@ def test_columns_of_messages_may_be_named(run_cli: Run, tmp_path: Path) -> None:
     assert shown.code == 0
     assert "read as one row per message" in shown.out
     assert "query: Which oil does it need?" in shown.out
+
+
+# Rows of one conversation are not independent
+
+
+def scored(row: int, bot: str, rqs: float, conversation: str = "", query: str = "") -> CaseResult:
+    case = Case(row, bot, query or f"query {row}", "An answer.", conversation=conversation)
+    score = Score.scored("faithfulness", rqs)
+    return CaseResult(
+        case=case,
+        scores={"faithfulness": score},
+        toxicity=Score.not_applicable("toxicity", ""),
+        rqs=rqs,
+        failure_modes=(FailureMode.OK,),
+    )
+
+
+def folded(results: Iterable[CaseResult], looks: Sequence[Look] = ()) -> Summary:
+    summarizer = Summarizer(("A", "B"), ("faithfulness",), 0.5, looks=looks)
+    for result in results:
+        summarizer.add(result)
+    return summarizer.summary()
+
+
+def talks(effect: float, size: int, count: int = 12, seed: int = 3) -> list[tuple[str, float, float]]:
+    """Conversations of so many rows, in which all rows of a bot have nearly the same score."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        a, b = rng.uniform(0.3, 0.7, 2)
+        for _ in range(size):
+            found.append((f"c{number}", float(np.clip(a + effect, 0, 1)), float(b)))
+    return found
+
+
+def results_of(rows: Sequence[tuple[str, float, float]], *, with_ids: bool = True) -> Iterator[CaseResult]:
+    for row, (conversation, *values) in enumerate(rows, 2):
+        for bot, value in zip(("A", "B"), values, strict=True):
+            yield scored(row, bot, value, conversation if with_ids else "")
+
+
+def test_a_conversation_counts_as_one_however_many_rows_it_has() -> None:
+    """Rows that repeat their conversation's score tell nothing new: intervals and p-values stay those of one row."""
+    one = find(folded(results_of(talks(0.1, 1), with_ids=False)))
+    six = find(folded(results_of(talks(0.1, 6))))
+    blind = find(folded(results_of(talks(0.1, 6), with_ids=False)))
+    for bot in ("A", "B"):
+        low, high = one.own[bot].low, one.own[bot].high
+        assert (six.own[bot].low, six.own[bot].high) == pytest.approx((low, high), abs=6e-3)
+        assert six.compared[bot] == six.own[bot]
+        assert blind.own[bot].high - blind.own[bot].low < 0.6 * (high - low)
+    (rival, alone, unaware) = (each.comparison.rivals[0] for each in (six, one, blind))
+    assert rival.pvalue == pytest.approx(alone.pvalue, abs=0.02)
+    assert unaware.pvalue < alone.pvalue
+    assert rival.more_queries == pytest.approx(6 * alone.more_queries, rel=0.1), "in rows"
+
+
+def test_ids_that_no_two_rows_share_change_nothing() -> None:
+    rows = talks(0.1, 1)
+    alone, with_ids = (folded(results_of(rows, with_ids=with_ids)) for with_ids in (False, True))
+    assert (alone.clusters, with_ids.clusters, with_ids.conversations) == (None, None, 0)
+    assert find(alone) == find(with_ids)
+
+
+def test_rows_without_a_conversation_are_clusters_of_their_own() -> None:
+    rows = [*talks(0.1, 3, count=4), *(("", a, b) for _, a, b in talks(0.1, 1, count=5, seed=4))]
+    summary = folded(results_of(rows))
+    assert summary.clusters is not None
+    assert (len({*summary.clusters}), summary.conversations) == (9, 4)
+
+
+def test_fewer_than_five_conversations_have_no_interval() -> None:
+    found = find(folded(results_of(talks(0.1, 10, count=4))))
+    assert [found.own["A"], found.compared["B"], found.comparison.rivals[0].interval] == [None] * 3
+
+
+def test_parts_of_a_run_know_the_conversations() -> None:
+    results = list(results_of(talks(0.1, 3)))
+    whole, parts = folded(results), Summarizer(("A", "B"), ("faithfulness",), 0.5)
+    for begin in range(0, len(results), 20):
+        part = Summarizer(("A", "B"), ("faithfulness",), 0.5)
+        for result in results[begin : begin + 20]:
+            part.add(result)
+        parts.merge(part.state())
+    assert find(parts.summary()) == find(whole)
+
+
+def test_a_conversation_is_seen_by_one_look() -> None:
+    """Whatever its queries are; equal queries of different conversations are not joined."""
+    cases = [Case(n, "A", f"query {n % 3}", "", conversation=f"c{n // 4}") for n in range(80)]
+    keys = [key_of(case) for case in cases]
+    assert len({*keys}) == 20
+    looks = planned_looks(keys, (0.4, 0.6, 0.8))
+    assert all(look.rows % 4 == 0 for look in looks)
+    assert key_of(cases[0]) != key_of(Case(2, "A", "query 0", ""))
+    assert key_of(replace(cases[0], source="b.csv")) != keys[0], (
+        "files number their conversations by themselves"
+    )
+
+
+@pytest.mark.slow
+def test_intervals_of_conversations_cover_and_tests_keep_their_level() -> None:
+    """30 conversations of one to eight rows whose scores hang together: no worse than for independent rows."""
+    rng = np.random.default_rng(7)
+    covered = claimed = blind = 0
+    runs = 300
+    for _ in range(runs):
+        values, clusters = [], []
+        for number in range(30):
+            base = rng.beta(4, 3)
+            for _ in range(rng.integers(1, 9)):
+                values.append(np.clip(base + rng.normal(0, 0.05, 2), 0, 1))
+                clusters.append(number)
+        table = np.array(values)
+        interval = reported_interval(table[:, 0].tolist(), clusters=clusters)
+        covered += interval.low <= 4 / 7 <= interval.high
+        table[:, 1] = np.clip(table[:, 1] + np.repeat(rng.normal(0, 0.15, 30), np.bincount(clusters)), 0, 1)
+        found = [
+            compare_with_best(table, ("A", "B"), clusters=each, resamples=1000) for each in (clusters, None)
+        ]
+        claimed += found[0].rivals[0].is_significant
+        blind += found[1].rivals[0].is_significant
+    assert covered / runs > 0.91
+    assert claimed / runs < 0.08 < blind / runs
+
+
+def test_a_report_says_that_conversations_are_resampled(run_cli: Run, tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A", "Bot_B", "Context", "Conversation_ID"]]
+    for n in range(18):
+        held = f"Dock {n} holds a bike."
+        rows.append([f"What is dock {n}?", held, "I do not know.", held, f"c{n // 3}"])
+    write_table(tmp_path / "a.csv", *rows)
+    ended = run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json", "--html", "r.html")
+    told = "Rows of one conversation belong together: intervals and tests of means are over 6 conversations."
+    assert told in json.loads((tmp_path / "r.json").read_text())["end"]["notes"]
+    assert told in read_boxes(tmp_path / "r.xlsx")
+    assert told in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ended.code == 0

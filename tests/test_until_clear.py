@@ -13,7 +13,7 @@ from fake_judge import FakeJudge, Request
 from files import BAD, CONTEXT, GOOD, HEADER, write_table
 from forking import Forker
 
-from rag_eval.records import Look
+from rag_eval.records import Case, Look
 from rag_eval.results.comparison import Stage, compare_with_best
 from rag_eval.results.looks import boundaries, confidence_of, in_order, key_of, planned_looks, spent
 
@@ -109,20 +109,20 @@ def test_looks_rarely_claim_what_is_not_so(bots: int) -> None:
 
 def test_looks_that_cannot_be_clear_are_left_out() -> None:
     """The first of 20 rows has 8, whose rarest sign pattern has a chance of 1 in 128."""
-    keys = [key_of(f"query {number}") for number in range(20)]
+    keys = [key_of(Case(2, "A", f"query {number}", "")) for number in range(20)]
     assert [look.rows for look in planned_looks(keys, (0.4, 0.6, 0.8))] == [12, 16, 20]
     assert planned_looks(keys[:4], (0.4, 0.6, 0.8)) == (Look(4, 0.05),)
 
 
 def test_rows_with_one_query_are_seen_by_one_look() -> None:
-    keys = [key_of(f"query {number // 10}") for number in range(200)]
+    keys = [key_of(Case(2, "A", f"query {number // 10}", "")) for number in range(200)]
     for look in planned_looks(keys, (0.41, 0.63, 0.8)):
         order = in_order(keys)
         assert look.rows == 200 or keys[order[look.rows - 1]] != keys[order[look.rows]]
 
 
 def test_more_rows_do_not_change_the_order_of_the_others() -> None:
-    keys = [key_of(f"query {number}") for number in range(50)]
+    keys = [key_of(Case(2, "A", f"query {number}", "")) for number in range(50)]
     few, many = in_order(keys[:30]), in_order(keys)
     assert [row for row in many if row < 30] == few
 

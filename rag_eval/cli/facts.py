@@ -104,6 +104,11 @@ _CUT = "Contexts cut to [limits] max_prompt_tokens before judging: {}."
 _CUT_HISTORY = "Earlier turns cut to [limits] max_history_tokens before judging, cases per bot: {}."
 
 
+_CONVERSATIONS = (
+    "Rows of one conversation belong together: intervals and tests of means are over {:,} conversations."
+)
+
+
 def _by_bot(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{bot} {count}" for bot, count in counts.items())
 
@@ -130,6 +135,7 @@ def facts_at_end(
         *outdated_notes(stats.outdated),
         *([redactor.summary()] if redactor else []),
         *_imbalance_notes(summary),
+        *([_CONVERSATIONS.format(summary.conversations)] if summary.clusters is not None else []),
     )
     return replace(
         facts,

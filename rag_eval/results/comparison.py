@@ -184,14 +184,16 @@ def compare_with_best(
     order = sorted(range(len(bots)), key=lambda bot: -means[bot])
     table = table[:, order]
     gaps = table[:, :1] - table
-    tests = _tested(gaps, _stages(stages, len(table), confidence), resamples, seed, clusters)
+    planned = _stages(stages, len(table), confidence)
+    tests = _tested(gaps, planned, resamples, seed, clusters)
+    units = gaps if clusters is None else _clustered(gaps, np.asarray(clusters), planned)[0]
     best = round(means[order[0]], 4)
     return Comparison(
         winner=bots[order[0]],
         winners=tuple(bot for bot, mean in zip(bots, means, strict=True) if round(mean, 4) == best),
         rivals=tuple(
-            _rival(bots[bot], gap, round(means[bot], 4) == best, test, _alpha(confidence))
-            for bot, gap, test in zip(order[1:], gaps.T[1:], tests, strict=True)
+            _rival(bots[bot], gap, unit, round(means[bot], 4) == best, test, _alpha(confidence))
+            for bot, gap, unit, test in zip(order[1:], gaps.T[1:], units.T[1:], tests, strict=True)
         ),
         rows=len(table),
         confidence=confidence,
@@ -392,11 +394,12 @@ def _made_monotone(tests: dict[int, _Test]) -> list[_Test]:
     return [tests[rival] for rival in sorted(tests)]
 
 
-def _rival(bot: str, gap: Floats, is_tie: bool, test: _Test, alpha: float) -> Rival:
+def _rival(bot: str, gap: Floats, units: Floats, is_tie: bool, test: _Test, alpha: float) -> Rival:
+    """`gap` has the differences of the rows, `units` those of the clusters."""
     verdict, more, interval = Verdict.TIE, None, test.interval
     if not is_tie:
         verdict = Verdict.SIGNIFICANT if test.is_clear else Verdict.NOT_DECIDED
-        more = None if test.is_clear else _more_queries(gap, test, alpha)
+        more = None if test.is_clear else _more_queries(units, len(gap), test, alpha)
     if interval is not None and verdict is not Verdict.SIGNIFICANT:
         interval = _with_zero(interval)
     doubt = "the differences are skewed" if test.is_feigned and verdict is Verdict.NOT_DECIDED else ""
@@ -413,8 +416,11 @@ _HALF_MORE = 1.5
 """Of the rows, where the test is clear and only their skewness is in the way, which wears off with more of them."""
 
 
-def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
-    """By the sample size of a paired t test (Guenther 1981), and enough rows for so small a p-value to exist."""
+def _more_queries(gap: Floats, queries: int, test: _Test, alpha: float) -> int | None:
+    """By the sample size of a paired t test (Guenther 1981), and enough rows for so small a p-value to exist.
+
+    `gap` are differences that are independent of each other, over so many `queries`.
+    """
     rows, critical = len(gap), test.critical
     if rows < 2:
         return None
@@ -422,4 +428,5 @@ def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
     needed = ((critical + NORMAL.inv_cdf(_POWER)) * noise) ** 2 + critical**2 / 2
     fewest = math.ceil(math.log2(2 / alpha)) * rows / np.count_nonzero(gap)
     enough = _HALF_MORE * rows if test.pvalue <= test.level else 0.0
-    return min(max(1, math.ceil(max(needed, fewest, enough)) - rows), MANY_QUERIES)
+    more = max(1, math.ceil(max(needed, fewest, enough)) - rows)
+    return min(math.ceil(more * queries / rows), MANY_QUERIES)

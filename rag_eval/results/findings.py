@@ -10,7 +10,7 @@ from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.looks import Seen, stages_of
 from rag_eval.results.paired import Change, CommonQueries
 from rag_eval.results.pass_rates import BotPassRates
-from rag_eval.results.summary import FEWEST_ROWS, Summary
+from rag_eval.results.summary import FEWEST_ROWS, RQS, Summary
 from rag_eval.results.trade_off import TradeOff, against_best, trade_offs
 from rag_eval.retrieval import RetrievalSummary
 
@@ -101,23 +101,28 @@ def find(
     from rag_eval.results.intervals import reported_interval
 
     bots = list(summary.rqs_values)
-    compared = {bot: reported_interval(values) for bot, values in summary.rqs_values.items()}
+    compared = {
+        bot: reported_interval(values, clusters=summary.clusters)
+        for bot, values in summary.rqs_values.items()
+    }
     # The compared rows are some of a bot's own: as many of them means the same ones, and the same interval.
     own = {
         bot.bot: compared[bot.bot]
         if bot.bot in compared and bot.rqs.scored == summary.compared
-        else reported_interval(bot.rqs_values)
+        else reported_interval(bot.rqs_values, clusters=bot.clusters.get(RQS))
         for bot in summary.bots
     }
     table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
-    comparison = compare_with_best(table, bots, **_staged(summary.seen, looks, rows, summary.reached))
+    staged = _staged(summary.seen, looks, rows, summary.reached) or _clustered(summary.clusters)
+    comparison = compare_with_best(table, bots, **staged)
     unlike = _unlike(summary, comparison.winner, weights) if comparison else {}
     challengers = _challengers(summary, comparison.winner) if comparison else ()
     if comparison:
         staged = _staged(summary.gapped_seen, looks, rows, summary.reached)
+        staged = staged or _clustered(summary.gapped_clusters)
         doubts = _doubts(summary, comparison, challengers, staged)
         comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
-        comparison = _of_enough_rows(comparison)
+        comparison = _of_enough_rows(comparison, summary.clusters)
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
         own=own,
@@ -133,9 +138,17 @@ def find(
     )
 
 
-def _of_enough_rows(comparison: "Comparison") -> "Comparison":
-    """Without intervals and advice if it is over so few rows that they would mislead; no claim is lost."""
-    if comparison.rows >= FEWEST_ROWS:
+def _clustered(clusters: Sequence[int] | None) -> dict[str, Any]:
+    """How the test must mind that rows belong together, as its arguments."""
+    return {} if clusters is None else {"clusters": clusters}
+
+
+def _of_enough_rows(comparison: "Comparison", clusters: Sequence[int] | None) -> "Comparison":
+    """Without intervals and advice if it is over so few rows that they would mislead; no claim is lost.
+
+    Of rows in conversations, these count.
+    """
+    if (comparison.rows if clusters is None else len({*clusters})) >= FEWEST_ROWS:
         return comparison
     rivals = (replace(rival, interval=None, more_queries=None) for rival in comparison.rivals)
     return replace(comparison, rivals=tuple(rivals))

@@ -45,9 +45,34 @@ def bootstrap_mean_interval(
     return mean_intervals(sample[:, None], [reach], resamples, np.random.default_rng(seed))[0]
 
 
-def reported_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """The bootstrap interval of the mean; None for fewer than FEWEST_ROWS values."""
-    return bootstrap_mean_interval(values, confidence=confidence) if len(values) >= FEWEST_ROWS else None
+def reported_interval(
+    values: Sequence[float], confidence: float = 0.95, clusters: Sequence[int] | None = None
+) -> Interval | None:
+    """The bootstrap interval of the mean; None for fewer than FEWEST_ROWS values.
+
+    `clusters` are numbers of what each value belongs to, such as a conversation: these are resampled then, and at least
+    FEWEST_ROWS of them are needed.
+    """
+    if clusters is None:
+        return bootstrap_mean_interval(values, confidence=confidence) if len(values) >= FEWEST_ROWS else None
+    blocks = cluster_means(values, clusters)
+    if len(blocks) < FEWEST_ROWS:
+        return None
+    found = bootstrap_mean_interval(blocks, confidence=confidence)
+    return found and Interval(max(found.low, min(values)), min(found.high, max(values)))
+
+
+def cluster_means(values: ArrayLike, clusters: ArrayLike) -> Floats:
+    """One number for each cluster, with the same mean as all values; a bootstrap draws clusters as a whole.
+
+    The mean is a ratio of sums over clusters, which is linearised (Cochran 1977, section 6.3): each cluster stands for
+    the mean plus its part in the deviation from it.
+    """
+    _, places = np.unique(np.asarray(clusters), return_inverse=True)
+    sums, counts = np.bincount(places, weights=np.asarray(values, dtype=float)), np.bincount(places)
+    mean = sums.sum() / max(counts.sum(), 1)
+    blocks: Floats = mean + (sums - mean * counts) * len(counts) / max(counts.sum(), 1)
+    return blocks
 
 
 def wilson_interval(passed: int, count: int, *, confidence: float = 0.95) -> Interval | None:

@@ -15,7 +15,7 @@ import numpy as np
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
 from rag_eval.results.agreement import CohenKappa, Correlation, cohen_kappa, kappa_difference, spearman
 from rag_eval.results.findings import find
-from rag_eval.results.intervals import Interval, bootstrap_mean_interval, wilson_interval
+from rag_eval.results.intervals import Interval, bootstrap_mean_interval, cluster_means, wilson_interval
 from rag_eval.results.paired import (
     JoinedValues,
     Largest,
@@ -436,17 +436,11 @@ def _ranking(a: Summary, b: Summary) -> Iterator[RankedBot]:
 def _interval_over_rows(values: Sequence[float], rows: Sequence[int]) -> Interval | None:
     """Of the mean of all values, by a bootstrap over rows; None for fewer than FEWEST_ROWS rows and for equal values.
 
-    The bots' responses to one query share its texts, so a row is drawn as a whole. Rows with several values make the
-    mean a ratio of sums, which is linearised (Cochran 1977, section 6.3): each row stands for the mean plus its part
-    in the deviation from it.
+    The bots' responses to one query share its texts, so a row is drawn as a whole.
     """
-    numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}
-    if len(numbers) < FEWEST_ROWS or len(set(values)) == 1:
+    if len({*rows}) < FEWEST_ROWS or len(set(values)) == 1:
         return None
-    places = [numbers[row] for row in rows]
-    sums, counts = np.bincount(places, weights=values), np.bincount(places)
-    mean = sums.sum() / counts.sum()
-    return bootstrap_mean_interval(mean + (sums - mean * counts) * len(numbers) / counts.sum())
+    return bootstrap_mean_interval(cluster_means(values, rows))
 
 
 # In words

@@ -1,7 +1,8 @@
 """Looks at a run before its end: when they are, what each may spend, and which rows each has seen.
 
-Rows are judged in the order of a hash of their query. So a changed file keeps its order, rows that repeat a query stay
-together, and what a look has seen can be told from the rows alone.
+Rows are judged in the order of a hash of their query, or of their conversation. So a changed file keeps its order, rows
+that repeat a query stay together, as do those of a conversation, and what a look has seen can be told from the rows
+alone.
 """
 
 import math
@@ -17,6 +18,7 @@ from rag_eval.records import Look
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
+    from rag_eval.records import Case
     from rag_eval.results.intervals import Floats
 
 ALPHA = 0.05
@@ -76,9 +78,18 @@ _GRID = 401
 """Points of the integration: the boundaries are right to four digits."""
 
 
-def key_of(query: str) -> str:
-    """What rows are ordered by: 64 hexadecimal digits, the same for queries that differ in white space alone."""
-    return sha256(" ".join(query.split()).encode("utf-8", "surrogatepass")).hexdigest()
+def key_of(case: "Case") -> str:
+    """What rows are ordered by: 64 hexadecimal digits, the same for all rows of a conversation.
+
+    Of rows without one, the same for queries that differ in white space alone.
+    """
+    text = f"\0{case.source}\0{case.conversation}" if case.conversation else " ".join(case.query.split())
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def conversation_of(case: "Case") -> int:
+    """A number for the conversation of a case, above 0 and of 63 bits; 0 if it has none. Files do not share any."""
+    return 1 | int(key_of(case)[:16], 16) >> 1 if case.conversation else 0
 
 
 def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[Look, ...]:
@@ -127,7 +138,7 @@ class Seen:
     counts: tuple[int, ...]
     """For each look that was taken: how many of them it saw."""
     clusters: Sequence[int]
-    """Of each row: the number of its query."""
+    """Of each row: the number of its query, or of its conversation."""
 
     @classmethod
     def of(cls, keys: Sequence[str], chosen: Sequence[int], looks: Sequence[Look]) -> "Seen":

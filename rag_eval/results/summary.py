@@ -18,7 +18,7 @@ from rag_eval.records import (
     Outcome,
     Score,
 )
-from rag_eval.results.looks import Seen, in_order, key_of, taken
+from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
 from rag_eval.results.stored import State
 
 RQS = "rqs"
@@ -107,6 +107,9 @@ class BotSummary:
     """What the mean of RQS was taken over."""
     metric_values: Mapping[str, Sequence[float]] = field(repr=False)
     """The same for each metric."""
+    clusters: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
+    """For RQS and each metric: the number of each value's conversation, or another one of its own; empty if no
+    conversation has several cases."""
     failed_by_content: int = 0
     """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
     spent: Mapping[str, Spent] = field(default_factory=dict)
@@ -161,6 +164,13 @@ class Summary:
     """In the order in which they first came; none unless they were asked for."""
     spent_values: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict, repr=False)
     """Latency and cost by name and bot: one a row, NaN where the input has none; those of which there are some."""
+    clusters: Sequence[int] | None = field(default=None, repr=False)
+    """Of each compared row: the number of its conversation, or another one of its own; None if no conversation has
+    several rows."""
+    gapped_clusters: Sequence[int] | None = field(default=None, repr=False)
+    """The same of `gapped_rqs`."""
+    conversations: int = 0
+    """Conversations with rows, in a run with `clusters`."""
     reached: int = 0
     """Rows that a run with planned looks came to, whether or not their judge failed."""
     seen: Seen | None = None
@@ -172,10 +182,14 @@ class Summary:
         """The same without the single values of all other metrics, which are most of its memory."""
 
         def lean(bots: Sequence[BotSummary]) -> tuple[BotSummary, ...]:
-            kept = (
-                {name: bot.metric_values[name] for name in bot.metrics if name in metrics} for bot in bots
+            return tuple(
+                replace(
+                    bot,
+                    metric_values={n: bot.metric_values[n] for n in bot.metrics if n in metrics},
+                    clusters={n: its for n, its in bot.clusters.items() if n == RQS or n in metrics},
+                )
+                for bot in bots
             )
-            return tuple(replace(bot, metric_values=values) for bot, values in zip(bots, kept, strict=True))
 
         slices = tuple(replace(each, bots=lean(each.bots)) for each in self.slices)
         return replace(self, bots=lean(self.bots), slices=slices)
@@ -218,7 +232,7 @@ class Summarizer:
         columns.add(result)
         if self._looks:
             if columns.cases > len(self._keys):
-                self._keys.append(key_of(result.case.query))
+                self._keys.append(key_of(result.case))
             if any(score.code == NOT_RUN for score in result.scores.values()):
                 self._unreached.add(columns.cases)
         if self._slice_by:
@@ -285,6 +299,9 @@ class Summarizer:
                 for name in SPENT_LABELS
                 if (values := {bot: its for bot, each in self._bots.items() if (its := each.spent(name))})
             },
+            clusters=self._bots[ranked[0]].clusters(common) if ranked else None,
+            gapped_clusters=self._bots[ranked[0]].clusters(expected) if ranked else None,
+            conversations=max((columns.conversations() for columns in self._bots.values()), default=0),
             reached=reached,
             seen=Seen.of(self._keys, common, looks) if self._looks else None,
             gapped_seen=Seen.of(self._keys, expected, looks) if self._looks else None,
@@ -325,6 +342,8 @@ class _BotColumns:
         self.cases = 0
         self._spent: dict[str, array[float]] = {}
         """As far as the last case with a value."""
+        self._conversations = array("q")
+        """Of each case; 0 for none."""
         self._outcomes = {name: bytearray() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
@@ -335,6 +354,7 @@ class _BotColumns:
         for name, value in result.case.spent.items():
             self._add_spent(name, [value])
         self.cases += 1
+        self._conversations.append(conversation_of(result.case))
         for name, score in result.all_scores.items():
             self._add_score(name, score)
         if result.rubric and result.rubric.outcome is Outcome.FAILED:
@@ -353,6 +373,7 @@ class _BotColumns:
             "cases": self.cases,
             "values": self.values,
             "outcomes": self._outcomes,
+            "conversations": self._conversations,
             "modes": self._modes,
             "failures": self._failures,
             "spent": self._spent,
@@ -363,6 +384,7 @@ class _BotColumns:
         for name, values in state["spent"].items():
             self._add_spent(name, values)
         self.cases += state["cases"]
+        self._conversations.extend(state["conversations"])
         for name, values in state["values"].items():
             self.values[name].extend(values)
             self._outcomes[name].extend(state["outcomes"][name])
@@ -412,6 +434,11 @@ class _BotColumns:
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
             metric_values={name: self.present(name) for name in means},
+            clusters={
+                name: its
+                for name in (RQS, *means)
+                if (its := self.clusters([n for n, value in enumerate(self.values[name]) if value == value]))
+            },
             failed_by_content=self._failed_by_content,
             spent={
                 name: Spent.of(array("d", (value for value in self._spent[name] if not math.isnan(value))))
@@ -426,6 +453,21 @@ class _BotColumns:
         if rows is None and self._outcomes[name].count(_CODES[Outcome.SCORED]) == len(chosen):
             return chosen
         return array("d", (value for value in chosen if not math.isnan(value)))
+
+    def conversations(self) -> int:
+        """How many conversations have cases; 0 if none has several."""
+        return len({*self._conversations} - {0}) if self._has_clusters() else 0
+
+    def clusters(self, rows: Sequence[int]) -> "array[int] | None":
+        """Of each of the rows: the number of its conversation, or another one of its own; None without clusters."""
+        if not self._has_clusters():
+            return None
+        return array("q", (self._conversations[row] or -row - 1 for row in rows))
+
+    def _has_clusters(self) -> bool:
+        """Whether some conversation has several cases."""
+        told = [each for each in self._conversations if each]
+        return len({*told}) < len(told)
 
     def chosen(self, name: str, rows: Sequence[int]) -> "array[float]":
         """The values of the given rows, NaN where there is none."""

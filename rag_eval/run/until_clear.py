@@ -59,7 +59,7 @@ class UntilClear:
                 "--until-clear: with one bot there is nothing to decide; add a gate, such as --fail-under rqs=0.7, or "
                 "leave --until-clear out"
             )
-        keys = [key_of(row.query) for row in rows]
+        keys = [key_of(row.cases[0]) for row in rows]
         self._rows = rows
         self._order = in_order(keys)
         self._gates = gates
