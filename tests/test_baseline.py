@@ -26,6 +26,7 @@ from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, read_past_run
+from rag_eval.results.findings import Findings
 from rag_eval.results.intervals import bootstrap_mean_interval
 from rag_eval.results.paired import Direction
 from rag_eval.results.summary import RQS
@@ -75,7 +76,9 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}), THIS_RUN)
     comparison.add(result("A", 2, flat(0.5)))
     assert comparison.changes() == ()
-    assert change_lines((), "old.xlsx") == ["Compared with old.xlsx: no query is in both runs."]
+    assert change_lines(Findings({}, {}, None, changes=()), THIS_RUN, "old.xlsx") == [
+        "Compared with old.xlsx: no query is in both runs."
+    ]
 
 
 def test_changes_come_in_the_order_of_bots_and_columns() -> None:

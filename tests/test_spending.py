@@ -861,3 +861,122 @@ def test_without_such_columns_there_is_no_chart_and_no_column(run_cli: Run, tmp_
     )
     assert "Latency" not in told
     assert "Cost" not in told
+
+
+# --- Earlier runs -------------------------------------------------------------------------------------------------
+
+
+def write_costs(path: Path, factor: float, unit: str = "USD") -> Path:
+    """Twelve rows of one bot, with costs and latencies times a factor, and no latency in the last row."""
+    rows = [
+        [f"q{n}", "It is red.", "It is red.", factor * (1 + n % 3), None if n == 11 else 100 * factor + n]
+        for n in range(12)
+    ]
+    return write_table(path, ["Query", "Ground_Truth", "Bot_A", f"Cost_A_{unit}", "Latency_A_ms"], *rows)
+
+
+@pytest.mark.parametrize("baseline", ["old.json", "old.xlsx", "latest"])
+def test_a_baseline_has_latency_and_cost(run_cli: Run, tmp_path: Path, baseline: str) -> None:
+    write_costs(tmp_path / "in.xlsx", 2.0)
+    words = ("in.xlsx", "--judge", "offline", *(["--history", "past"] if baseline == "latest" else []))
+    assert run_cli(*words, "-o", "old.xlsx", "--json", "old.json").code == 0
+    write_costs(tmp_path / "in.xlsx", 1.0)
+    ended = run_cli(*words, "-o", "r.xlsx", "--baseline", baseline, "--json", "r.json", "--markdown", "r.md")
+    assert ended.code == 0, ended.err
+    found = {each["name"]: each for each in json.loads((tmp_path / "r.json").read_text())["spent_changes"]}
+    costs = pd.Series([1.0 + n % 3 for n in range(12)])
+    assert (found["cost"]["before"], found["cost"]["now"]) == (2 * costs.mean(), costs.mean())
+    latencies = pd.Series([100.0 + n for n in range(11)])
+    assert found["latency"]["before"] == pytest.approx((latencies + 100).mean())
+    assert found["latency"]["now"] == pytest.approx(latencies.mean())
+    assert [(found[name]["queries"], found[name]["of"]) for name in ("latency", "cost")] == [
+        (11, 12),
+        (12, 12),
+    ]
+    assert {each["direction"] for each in found.values()} == {"better"}
+    assert all(
+        each["interval"][0] <= each["difference"] <= each["interval"][1] < 0 for each in found.values()
+    )
+    rows = {row["Metric"]: row for row in read_sheet(tmp_path / "r.xlsx", "vs Baseline")}
+    assert [rows["Cost (USD)"][name] for name in ("Baseline", "Now", "Change", "Verdict")] == [
+        4.0,
+        2.0,
+        -2.0,
+        "better",
+    ]
+    line = "A: mean Cost (USD) 4 before, 2 now, −2 (95% CI "
+    assert line in ended.out + ended.err
+    assert line in (tmp_path / "r.md").read_text()
+
+
+def test_a_changed_cost_is_no_regression(run_cli: Run, tmp_path: Path) -> None:
+    """It is worse, and --fail-on-regression is about scores."""
+    write_costs(tmp_path / "in.xlsx", 1.0)
+    words = ("in.xlsx", "--judge", "offline")
+    run_cli(*words, "-o", "old.xlsx", "--json", "old.json")
+    write_costs(tmp_path / "in.xlsx", 2.0)
+    ended = run_cli(
+        *words, "-o", "r.xlsx", "--baseline", "old.json", "--fail-on-regression", "--json", "r.json"
+    )
+    assert ended.code == 0, ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert {each["direction"] for each in document["spent_changes"]} == {"worse"}
+    assert {each["direction"] for each in document["changes"]} == {"no change"}
+
+
+def test_amounts_of_different_units_are_not_compared(run_cli: Run, tmp_path: Path) -> None:
+    write_costs(tmp_path / "in.xlsx", 1.0, "EUR")
+    run_cli("in.xlsx", "--judge", "offline", "-o", "old.xlsx", "--json", "old.json")
+    write_costs(tmp_path / "in.xlsx", 2.0)
+    for baseline in ("old.json", "old.xlsx"):
+        run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx", "--baseline", baseline, "--json", "r.json")
+        document = json.loads((tmp_path / "r.json").read_text())
+        assert [each["name"] for each in document["spent_changes"]] == ["latency"]
+
+
+def test_changes_of_the_scores_do_not_depend_on_the_columns(run_cli: Run, tmp_path: Path) -> None:
+    found = []
+    for with_spending in (False, True):
+        write_table(tmp_path / "in.xlsx", *lines(with_spending=with_spending))
+        run_cli("in.xlsx", "--judge", "offline", "-o", "old.xlsx", "--json", "old.json")
+        run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx", "--baseline", "old.json", "--json", "r.json")
+        found.append(json.loads((tmp_path / "r.json").read_text())["changes"])
+    assert found[0] == found[1] != []
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1.5", "1.5"), (-1, "-1"), (True, "true")])
+def test_a_baseline_with_a_wrong_amount_is_refused(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, value: object, shown: str
+) -> None:
+    write_costs(tmp_path / "in.xlsx", 1.0)
+    run_cli("in.xlsx", "--judge", "offline", "-o", "old.xlsx", "--json", "old.json")
+    document = json.loads((tmp_path / "old.json").read_text())
+    document["cases"][2]["spent"]["cost"] = value
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    ended = run_cli("in.xlsx", "--judge", "azure", "--baseline", "old.json", **azure(judge))
+    assert ended.code == 2
+    assert (
+        f"old.json, case 3 (row 4, bot A), spent.cost: {shown} is not a number from 0 on; correct it"
+        in ended.err
+    )
+    assert judge.requests == []
+
+
+def test_a_history_has_latency_and_cost(rag_eval: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "in.xlsx", *lines(with_spending=False))
+    words = ("in.xlsx", "--judge", "offline", "--history", "past", "-o", "r.xlsx")
+    rag_eval(*words)
+    assert not [name for name in read_sheet(tmp_path / "r.xlsx", "History")[0] if "Bot " in name]
+    write_form(tmp_path, "in.xlsx")
+    rag_eval(*words, "--html", "p.html")
+    rows = [row for row in read_sheet(tmp_path / "r.xlsx", "History") if row["Bot"] == "Good"]
+    assert [row["Mean Bot Cost (USD)"] for row in rows] == [
+        None,
+        pytest.approx(expected("cost", "Good")["mean"]),
+    ]
+    assert rows[1]["Median Bot Latency (ms)"] == pytest.approx(expected("latency", "Good")["median"])
+    assert "Mean Bot Cost (USD)" in (tmp_path / "p.html").read_text()
+    assert rag_eval("history", "past", "-o", "h.xlsx").code == 0
+    assert [
+        row["Mean Bot Cost (USD)"] for row in read_sheet(tmp_path / "h.xlsx", "Runs") if row["Bot"] == "Good"
+    ] == [row["Mean Bot Cost (USD)"] for row in rows]

@@ -63,11 +63,7 @@ class RunOutcome:
         from rag_eval.report.baseline_sheet import change_lines
 
         summary, findings, facts = self.summary, self.findings, self.facts
-        changes = (
-            change_lines(findings.changes, past.name, findings.beside_changes)
-            if past and findings.changes is not None
-            else []
-        )
+        changes = change_lines(findings, facts, past.name) if past and findings.changes is not None else []
         said = verdict(facts, summary, findings)
         for line in ("", *leaderboard_lines(summary, said.digits), ""):
             say(line)

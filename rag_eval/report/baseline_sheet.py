@@ -1,26 +1,28 @@
 """Sheet "vs Baseline": what changed since an earlier run, on the queries that both judged."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from rag_eval.records import RunFacts
-from rag_eval.report.column import Column, interval_columns, name_width, plain_column
+from rag_eval.records import SPENT_LABELS, RunFacts
+from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_column, spent_header
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
+from rag_eval.results.findings import Findings
 from rag_eval.results.paired import Change, Direction, common_words
-from rag_eval.texts.display import decimals
+from rag_eval.texts.display import amount, decimals
 
 
 def change_columns(facts: RunFacts) -> list[Column[Change]]:
-    """One line a bot and metric."""
+    """One line a bot and metric, latency or cost."""
     return [
         plain_column("Bot", name_width(facts), Look.NAME, lambda change: change.bot),
-        plain_column("Metric", 20, Look.NAME, lambda change: NAMES[change.name]),
-        plain_column(
-            "Baseline", 10, Look.RQS, lambda change: change.before, "Mean over the queries compared."
+        plain_column("Metric", 20, Look.NAME, lambda change: _named(change, facts)),
+        _number("Baseline", lambda change: change.before, "Mean over the queries compared."),
+        _number("Now", lambda change: change.now, "Mean over the queries compared."),
+        _number("Change", lambda change: change.difference),
+        _number("95 % low", lambda change: change.interval.low if change.interval else None, _ABOUT_INTERVAL),
+        _number(
+            "95 % high", lambda change: change.interval.high if change.interval else None, _ABOUT_INTERVAL
         ),
-        plain_column("Now", 10, Look.RQS, lambda change: change.now, "Mean over the queries compared."),
-        plain_column("Change", 10, Look.RQS, lambda change: change.difference),
-        *interval_columns("", 10, Look.RQS, lambda change: change.interval, _ABOUT_INTERVAL),
         plain_column("Queries compared", 10, Look.COUNT, lambda change: change.queries),
         plain_column(
             "Queries in all",
@@ -33,14 +35,32 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
             "Only in baseline", 10, Look.COUNT, lambda change: change.common.only_before, _ABOUT_ONLY
         ),
         plain_column("Only in this run", 10, Look.COUNT, lambda change: change.common.only_now, _ABOUT_ONLY),
-        plain_column("Verdict", 14, Look.WORD, lambda change: _displayed(change.direction), _ABOUT_VERDICT),
+        plain_column(
+            "Verdict",
+            14,
+            Look.WORD,
+            lambda change: _displayed(change.direction),
+            _ABOUT_VERDICT + (_ABOUT_SPENT if facts.spent_units else ""),
+        ),
     ]
 
 
-def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence[str] = ()) -> list[str]:
-    """The changes as plain lines; those of RQS, and of any metric that changed for certain."""
-    if not changes:
-        return [f"Compared with {baseline}: no query is in both runs.", *differences]
+def _number(header: str, value_of: Callable[[Change], float | None], about: str = "") -> Column[Change]:
+    def cell(change: Change) -> Cell:
+        value = value_of(change)
+        return amount_cell(value) if change.name in SPENT_LABELS else Cell(value, Look.RQS)
+
+    return Column(header, 10, cell, about=about)
+
+
+def _named(change: Change, facts: RunFacts) -> str:
+    """As in 'RQS' or 'Cost (USD)'."""
+    return spent_header(change.name, facts) if change.name in SPENT_LABELS else NAMES[change.name]
+
+
+def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str]:
+    """The changes as plain lines: those of RQS, latency and cost, and of any metric that changed for certain."""
+    changes = findings.changes or ()
     lines = [
         f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
         f"{_range(change)}: "
@@ -49,7 +69,16 @@ def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]
     none = "" if lines else f" no significant change in {len(changes)} means."
-    return [f"Compared with {baseline}:{none}", *lines, *differences]
+    if not changes:
+        none = (
+            " no query has a score in both runs." if findings.spent_changes else " no query is in both runs."
+        )
+    spent = [
+        f"{change.bot}: mean {_named(change, facts)} {amount(change.before)} before, {amount(change.now)} now"
+        f"{_range(change)}: {_displayed(change.direction)} ({common_words(change.queries)})"
+        for change in findings.spent_changes
+    ]
+    return [f"Compared with {baseline}:{none}", *lines, *spent, *findings.beside_changes]
 
 
 def _displayed(direction: Direction) -> str:
@@ -58,11 +87,17 @@ def _displayed(direction: Direction) -> str:
 
 def _range(change: Change) -> str:
     numbers = [change.difference, *([change.interval.low, change.interval.high] if change.interval else [])]
-    change_by, *limits = [decimals(number, is_signed=True) for number in numbers]
+    change_by, *limits = [
+        f"{'+' if number > 0 else ''}{amount(number)}"
+        if change.name in SPENT_LABELS
+        else decimals(number, is_signed=True)
+        for number in numbers
+    ]
     return f", {change_by} (95% CI {' to '.join(limits)})" if limits else f", {change_by}"
 
 
 _ABOUT_VERDICT = "Better or worse: significant after Holm correction over all rows (5%)."
+_ABOUT_SPENT = " Latency and cost are tested apart from the scores; less is better."
 _ABOUT_ONLY = (
     "Queries of the bot that are not compared, because the other run, or its sheet, does not have them."
 )

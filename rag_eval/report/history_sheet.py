@@ -7,10 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval.records import METRIC_LABELS
+from rag_eval.records import METRIC_LABELS, SPENT_LABELS
 from rag_eval.report.annotations import Stack
 from rag_eval.report.charts import Curve, time_chart
-from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, ReportTable, plain_column
+from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, ReportTable, amount_cell, plain_column
+from rag_eval.report.notes import Note
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.paired import PairedMeans
@@ -85,8 +86,8 @@ def write_history_workbook(target: Path, history: History) -> Path:
     return workbook.place
 
 
-def history_columns() -> list[Column[BotInTime]]:
-    """One line per bot and run."""
+def history_columns(history: History) -> list[Column[BotInTime]]:
+    """One line per bot and run; latency and cost only if a run has them."""
 
     def mean(name: str, label: str) -> Column[BotInTime]:
         def mean_of(line: BotInTime) -> Mean:
@@ -120,6 +121,11 @@ def history_columns() -> list[Column[BotInTime]]:
         plain_column("Since the run before", 34, Look.WORD, lambda line: line.verdict, _ABOUT_VERDICT),
         *(mean(name, label) for name, label in METRIC_LABELS.items()),
         plain_column("Failures", NUMBER_WIDTH, Look.PERCENT, lambda line: line.bot.failures, _ABOUT_FAILURES),
+        *(
+            _spent_column(name, history)
+            for name in SPENT_LABELS
+            if any(name in run.spent_units for run in history.runs)
+        ),
         plain_column("Judge", 34, Look.NAME, lambda line: line.run.judge),
         plain_column("Input", 24, Look.NAME, lambda line: line.run.input_name),
         plain_column("Cost", NUMBER_WIDTH, Look.RQS, lambda line: line.run.cost, _ABOUT_COST),
@@ -128,6 +134,27 @@ def history_columns() -> list[Column[BotInTime]]:
             for header, value in ((_DAY, _day), (_BELOW, _below), (_ABOVE, _above))
         ),
     ]
+
+
+def _spent_column(name: str, history: History) -> Column[BotInTime]:
+    """Median latency or mean cost of the bot, with the unit that all runs have; others say their unit in a note."""
+    units = {run.spent_units[name] for run in history.runs if name in run.spent_units}
+    unit = f" ({shorten(units.pop(), 20)})" if len(units) == 1 and "" not in units else ""
+
+    def cell(line: BotInTime) -> Cell:
+        its = line.bot.spent.get(name)
+        if its is None:
+            return amount_cell(None)
+        own = line.run.spent_units.get(name, "")
+        note = None if unit or not own else Note(f"In {shorten(own, 20)}.")
+        count = its.count if its.count != line.bot.queries else None
+        return amount_cell(its.mean if name == "cost" else its.median, note, count)
+
+    def count(line: BotInTime) -> int:
+        return line.bot.spent[name].count if name in line.bot.spent else 0
+
+    what = "Mean Bot" if name == "cost" else "Median Bot"
+    return Column(f"{what} {SPENT_LABELS[name]}{unit}", 9, cell, about=_ABOUT_SPENT, count=count)
 
 
 def _curves(table: SheetTable[BotInTime], lines: Sequence[BotInTime]) -> list[Curve]:
@@ -171,7 +198,7 @@ def _above(line: BotInTime) -> float:
 _DAY, _BELOW, _ABOVE = "Day", "Below", "Above"
 _RUNS: ReportTable[History, BotInTime] = ReportTable(
     name="Runs",
-    columns=lambda history: history_columns(),
+    columns=history_columns,
     lines=bots_in_time,
     group_of=lambda line: line.bot.bot,
 )
@@ -187,6 +214,7 @@ _ABOUT_VERDICT = (
     "Paired tests on the queries of both runs, with Holm correction over all means of a run (5%)."
 )
 _ABOUT_FAILURES = "Share of the judged queries with at least one failure mode."
+_ABOUT_SPENT = "Of the bot's responses, from the input; in brackets their number if it is not all of them."
 _ABOUT_COST = "Of the judge's calls in this run. Empty if unknown."
 _ABOUT_CHART = (
     "Mean RQS of each bot through time with its 95% CI. Runs that are not comparable are not connected."

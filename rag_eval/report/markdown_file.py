@@ -50,7 +50,7 @@ def write_markdown(
         _verdict(said, facts),
         _leaderboard(said.digits, facts, summary, findings),
         _gates(gates),
-        _changes(findings, baseline),
+        _changes(findings, facts, baseline),
         _worst(findings.worst),
         iter([_about(facts)]),
     ]
@@ -112,10 +112,10 @@ def _gates(gates: "Sequence[GateResult]") -> Iterator[str]:
         yield f"- … and {len(ordered) - _MOST_GATES:,} more"
 
 
-def _changes(findings: "Findings", baseline: str) -> Iterator[str]:
+def _changes(findings: "Findings", facts: "RunFacts", baseline: str) -> Iterator[str]:
     if findings.changes is None:
         return
-    head, *lines = change_lines(findings.changes, baseline, findings.beside_changes)
+    head, *lines = change_lines(findings, facts, baseline)
     yield f"**{as_text(head.removesuffix(':'))}**"
     if lines:
         yield ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rag_eval.errors import InputError
-from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, CaseResult, Outcome
+from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, SPENT_LABELS, CaseResult, Outcome
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of, queries_words
 from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
@@ -30,6 +30,8 @@ from rag_eval.texts.display import shorten
 
 NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
+_KEPT = (*NAMES, *SPENT_LABELS)
+"""What is kept of each case: scores, latency and cost."""
 SELECTION = "Selection"
 """Header of a column that only a sheet that could not have all cases has; it says why each of its cases is there."""
 _REPORT_SHEET = "Per-Query Metrics"
@@ -52,7 +54,7 @@ class PastRun:
 
     name: str
     values: Mapping[Key, Mapping[str, float]]
-    """By case, then by the names of NAMES; a value that was missing is absent."""
+    """By case, then by the names of NAMES and SPENT_LABELS; a value that was missing is absent."""
     judge: str = ""
     """In words; empty when it is not known."""
     roundings: Mapping[str, float] = field(default_factory=dict)
@@ -62,6 +64,8 @@ class PastRun:
     """Read from a sheet that could not have all cases: these are the random ones among them."""
     is_hashed: bool = False
     """The keys have digests in place of query and ground truth, whose texts were not kept."""
+    spent_units: Mapping[str, str] = field(default_factory=dict)
+    """Of latency and cost, by name; absent where there are none."""
 
     def has_rqs_of(self, weights: Mapping[str, float]) -> bool:
         """Whether every RQS is what `weights` make of its metrics; a report tells no weights to be compared."""
@@ -80,7 +84,7 @@ def read_past_run(path: Path) -> PastRun:
     check_is_file(path)
     try:
         path.open("rb").close()
-        cases, judge, is_cut = reader(path)
+        cases, judge, is_cut, units = reader(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file to compare with (--baseline)") from None
     except OSError as error:
@@ -98,7 +102,7 @@ def read_past_run(path: Path) -> PastRun:
         ) from error
     keys = numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
-    return PastRun(path.name, values, judge, _roundings(values.values()), is_cut)
+    return PastRun(path.name, values, judge, _roundings(values.values()), is_cut, spent_units=units)
 
 
 class _BadValueError(ValueError):
@@ -114,6 +118,8 @@ class _ThisRun(Protocol):
     def prompts(self) -> str: ...
     @property
     def weights(self) -> Mapping[str, float]: ...
+    @property
+    def spent_units(self) -> Mapping[str, str]: ...
 
 
 def _prompts_of(judge: str) -> str:
@@ -154,7 +160,7 @@ class BaselineComparison:
         digest = _digest(*texts, is_hashed=is_hashed)
         if self._wanted is None or digest in self._wanted:
             bot = list(self._queries).index(case.bot)
-            self._keep(digest, bot, [_number_of(result, name) for name in NAMES])
+            self._keep(digest, bot, [_number_of(result, name) for name in _KEPT])
 
     def state(self) -> State:
         """What was added, for `merge`."""
@@ -173,7 +179,7 @@ class BaselineComparison:
         for index, bot in enumerate(bots):
             digest = bytes(state["digests"][index * _DIGEST : (index + 1) * _DIGEST])
             if self._wanted is None or digest in self._wanted:
-                self._keep(digest, places[names[bot]], numbers[index * len(NAMES) : (index + 1) * len(NAMES)])
+                self._keep(digest, places[names[bot]], numbers[index * len(_KEPT) : (index + 1) * len(_KEPT)])
 
     def _keep(self, digest: bytes, bot: int, numbers: Iterable[float]) -> None:
         self._digests.extend(digest)
@@ -246,8 +252,8 @@ class BaselineComparison:
             before = self._before.get((digest, seen[digest]))
             seen[digest] += 1
             if before is not None and not self._is_ambiguous(digest):
-                numbers = self._numbers[index * len(NAMES) : (index + 1) * len(NAMES)]
-                paired.add(bots[bot], before, dict(zip(NAMES, numbers, strict=True)))
+                numbers = self._numbers[index * len(_KEPT) : (index + 1) * len(_KEPT)]
+                paired.add(bots[bot], before, dict(zip(_KEPT, numbers, strict=True)))
         return paired
 
     @property
@@ -282,6 +288,18 @@ class BaselineComparison:
         roundings = {name: self._past.roundings.get(name, 0.0) for name in names}
         least = {name: max(_ROUNDING_ERROR, each * (1 + _ROUNDING_ERROR)) for name, each in roundings.items()}
         return changes_of(compared, self.common, least)
+
+    def spent_changes(self) -> tuple[Change, ...]:
+        """Of latency and cost if their units are the same, whoever judged; tested together, apart from the scores."""
+        then, now = self._past.spent_units, self._facts.spent_units
+        pairs = self._paired.pairs
+        compared = {
+            (bot, name): pairs[bot, name]
+            for bot in self._queries
+            for name in now
+            if then.get(name) == now[name] and (bot, name) in pairs and pairs[bot, name].common()[0]
+        }
+        return changes_of(compared, self.common, dict.fromkeys(now, 0.0))
 
     @cached_property
     def common(self) -> Mapping[str, CommonQueries]:
@@ -351,6 +369,8 @@ def _digest(query: str, reference: str, bot: str, *, is_hashed: bool = False) ->
 
 
 def _number_of(result: CaseResult, name: str) -> float:
+    if name in SPENT_LABELS:
+        return result.case.spent.get(name, math.nan)
     value = result.rqs if name == RQS else result.value(name)
     if value is not None:
         return value
@@ -371,7 +391,7 @@ def _is_composed(values: Mapping[str, float], weights: Mapping[str, float], tole
 
 def _roundings(cases: Collection[Mapping[str, float]]) -> dict[str, float]:
     """Half a unit of the last decimal that any value has, of RQS and of all metrics together."""
-    metrics = _rounding(value for case in cases for name, value in case.items() if name != RQS)
+    metrics = _rounding(value for case in cases for name, value in case.items() if name in METRIC_LABELS)
     return {
         **dict.fromkeys(METRIC_LABELS, metrics),
         RQS: _rounding(case[RQS] for case in cases if RQS in case),
@@ -395,8 +415,8 @@ def _listed(metrics: Collection[str]) -> str:
 _Case = tuple[str, str, str, dict[str, float]]
 
 
-_Past = tuple[list[_Case], str, bool]
-"""Cases, judge, and whether the cases are only the random ones of a sheet."""
+_Past = tuple[list[_Case], str, bool, Mapping[str, str]]
+"""Cases, judge, whether the cases are only the random ones of a sheet, and the units of latency and cost."""
 
 
 def _read_report(path: Path) -> _Past:
@@ -407,14 +427,16 @@ def _read_report(path: Path) -> _Past:
             raise ValueError(f"it has no sheet {_REPORT_SHEET!r}")
         rows = value_rows(path, reader.rows(sheet, []))
         columns = _columns(rows)
+        spent = _spent_columns(columns)
         cases: list[_Case] = []
         is_cut = False
         for number, cells in rows:
             line = {name: cells[index] for name, index in columns.items() if index < len(cells)}
             is_cut = is_cut or line.get(SELECTION) == WORST
             if line.get("Bot") not in (None, "") and line.get(SELECTION) != WORST:
-                cases.append(_case_of_row(line, number, columns))
-        return cases, _judge_of(reader.description), is_cut
+                cases.append(_case_of_row(line, number, columns, spent))
+        units = {name: _unit_in(header) for name, header in spent.items()}
+        return cases, _judge_of(reader.description), is_cut, units
 
 
 def _columns(rows: Iterator[tuple[int, list[Any]]]) -> Mapping[str, int]:
@@ -426,13 +448,30 @@ def _columns(rows: Iterator[tuple[int, list[Any]]]) -> Mapping[str, int]:
     raise ValueError(f"its sheet {_REPORT_SHEET!r} has no columns Query, Ground Truth and Bot")
 
 
-def _case_of_row(line: Mapping[str, Any], number: int, columns: Mapping[str, int]) -> _Case:
+def _spent_columns(columns: Iterable[str]) -> dict[str, str]:
+    """Headers of latency and cost, which have their units in brackets."""
+    return {
+        name: header
+        for name, label in SPENT_LABELS.items()
+        for header in columns
+        if header == label or (header.startswith(f"{label} (") and header.endswith(")"))
+    }
+
+
+def _unit_in(header: str) -> str:
+    return header.partition(" (")[2].removesuffix(")")
+
+
+def _case_of_row(
+    line: Mapping[str, Any], number: int, columns: Mapping[str, int], spent: Mapping[str, str]
+) -> _Case:
     values = {}
-    for name, header in NAMES.items():
+    for name, header in {**NAMES, **spent}.items():
         value = line.get(header)
         if not _is_no_value(value):
             place = f"sheet '{_REPORT_SHEET}', cell {column_letter(columns[header])}{number}"
-            values[name] = _score(value, f"{place} ({header} of {_shown(line['Bot'])})", is_cell=True)
+            read = _amount if name in spent else _score
+            values[name] = read(value, f"{place} ({header} of {_shown(line['Bot'])})", is_cell=True)
     texts = [comparable(line.get(column) or "") for column in ("Query", "Ground Truth", "Bot")]
     return texts[0], texts[1], texts[2], values
 
@@ -468,7 +507,10 @@ def _read_json(path: Path) -> _Past:
         before = first.setdefault((json.dumps(case.get("row")), str(case["bot"])), number)
         if before != number and case.get("row") is not None:
             raise _BadValueError(f"{_place_of(case, number)}: case {before:,} has the same row and bot")
-    return found, str(run["judge"]), False
+    units = run.get("spent_units", {})
+    if not isinstance(units, dict) or not all(isinstance(unit, str) for unit in units.values()):
+        raise ValueError("its member run.spent_units is not an object of texts")
+    return found, str(run["judge"]), False, {name: units[name] for name in SPENT_LABELS if name in units}
 
 
 def _place_of(case: Mapping[str, Any], number: int) -> str:
@@ -499,8 +541,23 @@ def _case_of_record(case: Any, number: int) -> _Case:
         for name, (member, value) in found.items()
         if value is not None
     }
+    spent = case.get("spent", {})
+    if not isinstance(spent, dict):
+        raise _BadValueError(f"{place}, spent: {_shown(spent)} is not an object")
+    values |= {
+        name: _amount(spent[name], f"{place}, spent.{name}")
+        for name in SPENT_LABELS
+        if spent.get(name) is not None
+    }
     texts = [comparable(case[name] or "") for name in ("query", "reference", "bot")]
     return texts[0], texts[1], texts[2], values
+
+
+def _amount(value: Any, place: str, *, is_cell: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        empty = "; the cell can have such a number, or nothing" if is_cell else ""
+        raise _BadValueError(f"{place}: {_shown(value)} is not a number from 0 on{empty}")
+    return float(value)
 
 
 def _score(value: Any, place: str, *, is_cell: bool = False) -> float:

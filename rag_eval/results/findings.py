@@ -34,6 +34,8 @@ class Findings:
     """Bots that could be ahead of the best one, depending on what was not judged."""
     changes: tuple[Change, ...] | None = None
     """Since the baseline; None without one."""
+    spent_changes: tuple[Change, ...] = ()
+    """Of latency and cost since the baseline; tested together, apart from the scores."""
     common: Mapping[str, CommonQueries] = field(default_factory=dict)
     """By bot: how many queries the baseline and this run have; none without a baseline."""
     beside_changes: tuple[str, ...] = ()

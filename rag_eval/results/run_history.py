@@ -12,14 +12,23 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    SPENT_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Outcome,
+    RunFacts,
+    Score,
+)
 from rag_eval.results.baseline import (
     NAMES,
     PastRun,
@@ -39,12 +48,23 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 LINES, CASES = "history.jsonl", "runs"
-CASE_COLUMNS = ("query", "ground_truth", "bot", *NAMES)
+CASE_COLUMNS = ("query", "ground_truth", "bot", *NAMES, *SPENT_LABELS)
 FAILED = "failed"
 _LONGEST_LINE = 4_000_000
 """Bytes. A run of 200 bots takes about 200,000."""
 _LONGEST_ROW = 100_000
 """Characters of a case's values: a bot's name has up to 1,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentOfRun:
+    """What a bot spent on its responses, in the unit of the run; see `summary.Spent`."""
+
+    count: int
+    mean: float
+    total: float
+    median: float
+    p95: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +81,8 @@ class BotOfRun:
     judged: int
     """Queries that are known to fail or not: the whole that shares of failures refer to."""
     failure_modes: Mapping[FailureMode, int]
+    spent: Mapping[str, SpentOfRun] = field(default_factory=dict)
+    """By names of SPENT_LABELS."""
 
     @property
     def failures(self) -> float | None:
@@ -94,6 +116,8 @@ class HistoryRun:
     """Why the run ended early; empty for a complete run."""
     stopped_at: int = 0
     """Rows after which the run stopped as planned, since the answer was clear; 0 if all were judged."""
+    spent_units: Mapping[str, str] = field(default_factory=dict)
+    """Of latency and cost, by name; empty if no unit was named."""
     since: str = ""
     """Id of the comparable run before; empty without one, and if its values by case were lost."""
     changes: tuple[PairedMeans, ...] = ()
@@ -134,7 +158,7 @@ class History:
             return None
         keys = numbered(texts for texts, _ in cases)
         values = {key: values for key, (_, values) in zip(keys, cases, strict=True)}
-        return PastRun(name_of(run), values, run.judge, is_hashed=True)
+        return PastRun(name_of(run), values, run.judge, is_hashed=True, spent_units=run.spent_units)
 
     def _cases(self, run: HistoryRun) -> Iterator[tuple[tuple[str, str, str], Mapping[str, float]]]:
         """Raises FileNotFoundError, and InputError for a file that is not as the run left it."""
@@ -212,6 +236,7 @@ def run_of(
         seconds=facts.seconds,
         partial=facts.partial,
         stopped_at=facts.looks[facts.looks_taken - 1].rows if facts.has_stopped_as_planned else 0,
+        spent_units=facts.spent_units,
         since=since,
         changes=findings.since_last or (),
     )
@@ -236,7 +261,13 @@ def case_row(result: CaseResult) -> Sequence[str]:
         comparable(case.bot),
     ]
     rqs = "" if result.rqs is None else repr(result.rqs)
-    return [*texts, rqs, *(_cell(result.scores.get(name)) for name in METRIC_LABELS)]
+    spent = (case.spent.get(name) for name in SPENT_LABELS)
+    return [
+        *texts,
+        rqs,
+        *(_cell(result.scores.get(name)) for name in METRIC_LABELS),
+        *("" if value is None else repr(value) for value in spent),
+    ]
 
 
 def name_of(run: HistoryRun) -> str:
@@ -255,6 +286,10 @@ def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
         queries=bot.total_queries,
         judged=bot.judged_queries,
         failure_modes=bot.failure_modes,
+        spent={
+            name: SpentOfRun(count=its.count, mean=its.mean, total=its.total, median=its.median, p95=its.p95)
+            for name, its in bot.spent.items()
+        },
     )
 
 
@@ -290,6 +325,7 @@ def _case(
 
     names = [*(name for name in metrics if name in METRIC_LABELS), RQS]
     values = {name: _number(name, text) for name in names if (text := cell(name)) not in ("", FAILED)}
+    values |= {name: _amount(name, amount) for name in SPENT_LABELS if (amount := row.get(name))}
     return (cell("query"), cell("ground_truth"), cell("bot")), values
 
 
@@ -301,6 +337,16 @@ def _number(column: str, cell: str) -> float:
     if not is_score(value):
         raise ValueError(f"{column}: '{shorten(cell, 40)}' is not a number from 0 to 1")
     return min(1.0, max(0.0, value))
+
+
+def _amount(column: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{column}: '{shorten(cell, 40)}' is not a number from 0 on")
+    return value
 
 
 def _damage_of(error: Exception) -> str:
@@ -336,7 +382,8 @@ def _run_of(line: bytes) -> HistoryRun:
         values = [*(bot.interval or ()), *(value for mean in means for value in (mean.value, mean.stdev))]
         if not all(value is None or is_score(value) for value in values):
             raise ValueError("a mean is outside 0 to 1")
-        counts = [bot.judged, *bot.failure_modes.values()]
+        _check_spent(bot, run)
+        counts = [*(its.count for its in bot.spent.values()), bot.judged, *bot.failure_modes.values()]
         counts += [count for mean in means for count in (mean.scored, mean.failed, mean.not_applicable)]
         if not all(0 <= count <= bot.queries for count in counts):
             raise ValueError("a count is below 0, or above the number of queries")
@@ -349,6 +396,14 @@ def _run_of(line: bytes) -> HistoryRun:
     if run.started.tzinfo is None:
         raise ValueError("its time has no time zone")
     return run
+
+
+def _check_spent(bot: BotOfRun, run: HistoryRun) -> None:
+    if any(name not in SPENT_LABELS or name not in run.spent_units for name in bot.spent):
+        raise ValueError("it has amounts of something else than latency and cost")
+    amounts = (number for its in bot.spent.values() for number in (its.mean, its.total, its.median, its.p95))
+    if not all(number >= 0 for number in amounts):
+        raise ValueError("a latency or a cost is below 0")
 
 
 def _check_change(change: PairedMeans) -> None:

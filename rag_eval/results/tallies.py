@@ -139,6 +139,7 @@ class Tallies:
             self._looks,
             self._rows,
             beside_changes=self._comparison.differences() if self._comparison else (),
+            spent_changes=self._comparison.spent_changes() if self._comparison else (),
             common=self._comparison.common if self._comparison else {},
             not_comparable=self._comparison.not_comparable if self._comparison else "",
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),

@@ -26,7 +26,7 @@ def history_section(history: History) -> str:
     charts = "".join(f'<div class="time">{_chart(lines[-_CHARTED:])}</div>' for lines in bots)
     each = max(1, TABLE_ROWS // max(1, len(bots)))  # the last runs of each bot, the last one first
     listed = [line for lines in bots for line in lines[: -each - 1 : -1]]
-    columns = history_columns()
+    columns = history_columns(history)
     count = f"{len(history.runs):,} runs"
     return folded(
         f"History: {count}",
