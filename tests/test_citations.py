@@ -8,21 +8,23 @@ import os
 import random
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from batch_server import running_batches
 from conftest import Run, azure, read_sheet
-from fake_judge import FakeJudge, completion
+from fake_judge import Answer, FakeJudge, Request, completion, structured
 from files import write_table
 from in_process import ObjectJudge, run
 from jsonschema import Draft202012Validator
 from scipy.stats import rankdata
 
 from rag_eval.metrics.citations import citation_metrics
-from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score
+from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
 from rag_eval.texts.words import sentences, words
 
@@ -220,7 +222,7 @@ def test_right_wrong_and_missing_citations(form: str) -> None:
     assert precision.value == recall.value == 0.0
     assert verdicts(precision) == [(WRONG_CHUNK, 2)]
     assert precision.evidence[0].reason == "cites chunk 2, but chunk 1 supports it"
-    assert verdicts(recall) == [("not supported by its citation", 1)]
+    assert verdicts(recall) == [("supporting chunk not cited", 1)]
     precision, recall = of("Loans last four weeks [7].")
     assert (precision.value, recall.value) == (0.0, 0.0)
     assert verdicts(precision) == [(NO_SUCH_CHUNK, None)]
@@ -481,6 +483,71 @@ def test_a_failed_call_leaves_both_cells_empty_and_rqs_as_it_is(
     assert found[2, "A"]["RQS"] is not None
     a, _ = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
     assert (a["Avg Citation Precision"], a["Avg Citation Recall"]) == (0, 0)
+
+
+def test_batches_ask_what_a_run_without_them_asks(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
+    with running_batches() as server:
+        given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "canary-key-0123456789abcdef"}
+        code = 75
+        while code == 75:
+            code = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "openai", "--batch", **given).code
+            server.end()
+        assert code == 0
+        found = cases(tmp_path)
+        assert [found[row, "A"]["Citation Precision"] for row in (2, 3, 4, 5)] == [1, 0, 0, None]
+
+
+def test_a_citation_of_a_chunk_that_the_judge_would_not_see_is_judged(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """A context that is shortened for other metrics would make an honest number one of no chunk."""
+    filler = "Filler words stand here for many more of them. " * 100
+    context = " || ".join([filler, filler, LOAN])
+    write_table(
+        tmp_path / "in.xlsx", HEADER, ["How long do loans last?", LOAN, f"{LOAN[:-1]} [3].", "No.", context]
+    )
+    limits = "[limits]\nlong_prompts = truncate\nmax_prompt_tokens = "
+    columns = ("Citation Precision", "Flags")
+    (tmp_path / "config.ini").write_text(f"{limits}3000\n[metrics]\nanswer_relevancy = no\n")
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    found = cases(tmp_path)[2, "A"]
+    assert [found[name] for name in columns] == [1, "context cut: the judge saw chunks 1 to 1 of 3"]
+    (tmp_path / "config.ini").write_text(f"{limits}2000\n")
+    run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", **azure(judge))
+    (failed, _) = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["cases"]
+    assert failed["further"]["citation_precision"]["code"] == "over_limit", "and it is never a wrong zero"
+
+
+def test_the_judge_sees_the_earlier_turns_of_a_conversation() -> None:
+    judge = ObjectJudge()
+    case = Case(2, "A", "How long?", "Loans last four weeks [1].", chunks=CHUNKS)
+    for history in ((), (Turn("user", "I want to borrow a book."),)):
+        metrics = citation_metrics({"A": CITES}, is_proxy=False)
+        run([metric.measure(replace(case, history=history)) for metric in metrics], judge)
+    plain, with_turns = judge.prompts
+    assert "history" not in plain
+    assert json.loads(with_turns.rpartition("\n")[2])["history"] == [
+        {"role": "user", "content": "I want to borrow a book."}
+    ]
+
+
+def test_several_samples_are_a_mean(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """Of a judge that finds support every other time."""
+    calls = iter(range(100))
+
+    def wavering(request: Request) -> Answer | None:
+        if request.task != "citations":
+            return None
+        given = {"sentences": [entry(1, {1: next(calls) % 2})]}
+        return structured(json.dumps(given), request)
+
+    judge.always = wavering
+    write_table(tmp_path / "in.xlsx", HEADER, ROWS[0])
+    (tmp_path / "config.ini").write_text("[evaluation]\nsamples = 2\n[judge]\nprompts = merged\n")
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert cases(tmp_path)[2, "A"]["Citation Precision"] == 0.5
+    assert judge.tasks()["citations"] == 2
 
 
 def test_parts_of_a_run_know_how_the_whole_of_it_cites(run_cli: Run, tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def _statement_evidence(found: _Found) -> Evidence:
         return Evidence(
             "statement", found.sentence.text, "supported by its citation", favourable=True, rank=rank
         )
-    verdict = "not supported by its citation" if found.values else "not cited"
+    verdict = "supporting chunk not cited" if found.values else "not cited"
     return Evidence("statement", found.sentence.text, verdict, favourable=False, rank=found.other or None)
 
 
