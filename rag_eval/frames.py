@@ -45,6 +45,7 @@ from rag_eval.tables.cells import cell_text
 from rag_eval.tables.columns import named_columns, named_units
 from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.table import Table, read_table
+from rag_eval.texts.display import join_turns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,8 @@ def evaluate(
     may be a list or array of chunks. `metrics` are your own metrics, such as those from `evaluators.as_metric`.
 
     Columns: row, bot, query, response, rqs, the metrics that are switched on, toxicity, your own metrics,
-    failure_modes, recommendation. With a rubric also rubric_passed and rubric_reason; with gold documents also
+    failure_modes, recommendation. With earlier turns also history. With a rubric also rubric_passed and
+    rubric_reason; with gold documents also
     doc_recall, doc_precision and the other retrieval measures; with latency and cost in the table also latency (in ms,
     if the table names its unit) and cost. Scores are 0..1. A score that is not applicable or failed is missing (NaN),
     and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is switched on. The offline judge
@@ -92,7 +94,12 @@ def evaluate(
         all_judges = replace(citing, extra_metrics=(*citing.extra_metrics, *metrics))
         evaluation = open_evaluation(all_judges, settings, processes)
         try:
-            lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
+            with_history = bool(table.with_history)
+            lines = [
+                _line(result, with_history=with_history)
+                for results in evaluation.results(table.rows)
+                for result in results
+            ]
         finally:
             evaluation.close()
         if evaluation.stopped:
@@ -115,7 +122,7 @@ def _check_names(metrics: Sequence[Metric], spent: Sequence[str]) -> None:
         raise ValueError(f"these metric names are taken; choose others: {', '.join(dict.fromkeys(clashes))}")
 
 
-_COLUMNS = ("row", "bot", "query", "response", "failure_modes", "recommendation")
+_COLUMNS = ("row", "bot", "query", "response", "history", "failure_modes", "recommendation")
 _RUBRIC_COLUMNS = ("rubric_passed", "rubric_reason")
 
 
@@ -188,7 +195,7 @@ def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Jud
             store.end(keep=True)
 
 
-def _line(result: CaseResult) -> dict[str, Any]:
+def _line(result: CaseResult, *, with_history: bool) -> dict[str, Any]:
     scores = result.all_scores
     names = [name for name in (*METRIC_LABELS, TOXICITY, *result.further) if name in scores]
     retrieval = scores_of_case(result.case)
@@ -197,6 +204,7 @@ def _line(result: CaseResult) -> dict[str, Any]:
         "bot": result.case.bot,
         "query": result.case.query,
         "response": result.case.response,
+        **({"history": join_turns(result.case.history)} if with_history else {}),
         "rqs": result.rqs,
         **{name: scores[name].value for name in names},
         **{_reason_of(name): scores[name].reason for name in names},

@@ -12,9 +12,13 @@ import pytest
 from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import FakeJudge, Request
 from files import write_table
+from openpyxl import load_workbook
+from report_cases import facts_of
 
 from rag_eval.errors import TableError
+from rag_eval.frames import evaluate
 from rag_eval.records import Case, CaseResult, FailureMode, Look, Score, Turn
+from rag_eval.report.page.row_record import row_record
 from rag_eval.results.comparison import compare_with_best
 from rag_eval.results.findings import find
 from rag_eval.results.intervals import reported_interval
@@ -605,8 +609,58 @@ def test_a_report_says_that_conversations_are_resampled(run_cli: Run, tmp_path: 
         rows.append([f"What is dock {n}?", held, "I do not know.", held, f"c{n // 3}"])
     write_table(tmp_path / "a.csv", *rows)
     ended = run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json", "--html", "r.html")
-    told = "Rows of one conversation belong together: intervals and tests of means are over 6 conversations."
+    told = (
+        "Rows of one conversation belong together: intervals and tests of means resample conversations (6)."
+    )
     assert told in json.loads((tmp_path / "r.json").read_text())["end"]["notes"]
     assert told in read_boxes(tmp_path / "r.xlsx")
     assert told in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert ended.code == 0
+
+
+# Reports
+
+
+def test_workbook_page_csv_frame_and_review_show_the_turns(run_cli: Run, tmp_path: Path) -> None:
+    other = json.dumps(plain(CAR, Turn("assistant", "I see.")))
+    rows = [
+        [*ROWS[0][:3], "Bot_B", *ROWS[0][3:], "History_B"],
+        *([*row[:3], "b", *row[3:], ""] for row in ROWS[1:]),
+    ]
+    rows[2][-1] = other
+    write_table(tmp_path / "a.csv", *rows)
+    ended = run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--csv", "tables", "--json", "r.json")
+    assert ended.code == 0
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    told = [
+        "user: I drive a 2015 Corolla.\nassistant: It has a 1.8 litre engine.",
+        "user: I drive a 2015 Corolla.\nassistant: I see.",
+    ]
+    assert [case["History"] for case in cases] == [None, None, *told]
+    assert "assistant: I see." in (tmp_path / "tables" / "per-query-metrics.csv").read_text(encoding="utf-8")
+    table = read_table(tmp_path / "a.csv")
+    results = [[judged(case) for case in row.cases] for row in table.rows]
+    first, second = (json.loads(row_record(each, facts_of(("A", "B"), 2))) for each in results)
+    assert "t" not in first
+    assert [each["t"] for each in second["c"]] == [
+        [[turn.role, turn.content] for turn in case.history] for case in table.rows[1].cases
+    ]
+    shared = json.loads(row_record(results[1][:1], facts_of(("A", "B"), 2)))
+    assert shared["t"] == [[turn.role, turn.content] for turn in TURNS]
+    assert "t" not in shared["c"][0], "once a row"
+    assert evaluate(tmp_path / "a.csv")["history"].tolist() == ["", "", *told]
+    assert run_cli("review", "r.json", "--cases", "4", "-o", "review.xlsx").code == 0
+    book = load_workbook(tmp_path / "review.xlsx")
+    lines = [tuple(cell.value for cell in line[:2]) for sheet in book for line in sheet.iter_rows()]
+    assert sorted(text for part, text in lines if part == "Earlier turns") == sorted(told)
+
+
+def judged(case: Case) -> CaseResult:
+    return replace(scored(case.row, case.bot, 0.5), case=case)
+
+
+def test_a_report_of_queries_without_turns_has_no_column_for_them(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", *(row[:4] for row in ROWS[:2]))
+    assert run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx").code == 0
+    assert "History" not in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")[0]
+    assert "history" not in evaluate(tmp_path / "a.csv")

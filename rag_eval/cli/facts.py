@@ -105,7 +105,7 @@ _CUT_HISTORY = "Earlier turns cut to [limits] max_history_tokens before judging,
 
 
 _CONVERSATIONS = (
-    "Rows of one conversation belong together: intervals and tests of means are over {:,} conversations."
+    "Rows of one conversation belong together: intervals and tests of means resample conversations ({:,})."
 )
 
 

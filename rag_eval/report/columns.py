@@ -37,7 +37,7 @@ from rag_eval.results.causes import MOST_CAUSES, cause_words, fix_words
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
 from rag_eval.results.verdict import verdict_on
-from rag_eval.texts.display import join_chunks
+from rag_eval.texts.display import join_chunks, join_turns
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -113,6 +113,17 @@ def case_columns(
                 _ABOUT_SOURCE_ROW,
             ),
         ]
+    if facts.has_history:
+        columns.append(
+            plain_column(
+                "History",
+                36,
+                Look.TEXT,
+                lambda result: join_turns(result.case.history),
+                _ABOUT_HISTORY,
+                is_folded=True,
+            )
+        )
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
     may_be_flagged = facts.prompts == MAY_BE_INCOMPLETE or not facts.further.keys().isdisjoint(
@@ -148,6 +159,7 @@ def _on_citations(facts: RunFacts) -> str:
 
 _ABOUT_CITATION_FLAGS = "Also: citations of a wrong chunk or of none that exists, and missing citations."
 _ABOUT_SOURCE_ROW = "Row number in that file."
+_ABOUT_HISTORY = "Earlier turns of the conversation. Empty if the query begins it."
 _ABOUT_SELECTION = (
     "Why this query is here; not all queries fit on the sheet. worst: one of the lowest RQS of some bot. "
     "random: drawn at random; a baseline uses only these."

@@ -33,7 +33,7 @@ from rag_eval.tables.review_file import (
     hash_of,
     row_checksum,
 )
-from rag_eval.texts.display import printable, shorten
+from rag_eval.texts.display import join_turns, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -287,7 +287,8 @@ class _RaterSheet:
         result = self._review.results[drawn.line]
         case, head = result.case, self._row
         self._row += 1
-        for part, text in (("Query", case.query), ("Response", case.response), *_references(result)):
+        turns = [("Earlier turns", join_turns(case.history))] if case.history else []
+        for part, text in (*turns, ("Query", case.query), ("Response", case.response), *_references(result)):
             self._write_part(part, text)
         asked = self._review.asked(drawn)
         first = self._row + 1

@@ -229,7 +229,7 @@ async function readHaystack() {
   for (let i = 0; i < count; i++) firstCase.set(data.rowOf[i] * 65536 + data.bot[i], i);
   for (let row = 0; row < rowCount; row++) {
     const found = await textsOf(row);
-    texts.rows[row] = [found.q, found.g, ...(found.k || [])].join("\n").toLowerCase();
+    texts.rows[row] = [found.q, found.g, ...[found, ...found.c].flatMap((each) => (each.t || []).map((turn) => turn[1])), ...(found.k || [])].join("\n").toLowerCase();
     for (const each of found.c) {
       texts[firstCase.get(row * 65536 + each.b)] = [each.a, each.w].join("\n").toLowerCase();
     }
@@ -658,7 +658,7 @@ async function drawCase(i) {
   const facts = Object.entries(row.x || {}).map(([name, text]) => el("li", {}, el("span", { class: "dim" }, `${name}: `), el("bdi", {}, text)));
   if (why(i)) facts.push(el("li", {}, el("span", { class: "dim" }, "Chosen as: "), why(i)));
   const content = el("div", { class: "case", tabindex: "-1" },
-    row.q === undefined ? null : el("section", { class: "query" }, el("h3", {}, "Query"), el("div", { class: "large" }, marked(row.q, [], 1500)),
+    row.q === undefined ? null : el("section", { class: "query" }, turnsOf(mine.t || row.t), el("h3", {}, "Query"), el("div", { class: "large" }, marked(row.q, [], 1500)),
       facts.length ? el("ul", { class: "byline" }, ...facts) : null),
     hasLenses ? lensChoice(i) : null,
     el("section", { "aria-label": "Responses" }, el("div", { class: "bots" }, ...cases.map((each) => botCard(each, i, row)))),
@@ -676,6 +676,12 @@ async function drawCase(i) {
 }
 
 const heading = (title, name) => el("h3", {}, title, name ? el("small", {}, " for ", el("bdi", {}, name)) : "");
+
+function turnsOf(turns) {
+  if (!turns || !turns.length) return null;
+  return el("details", { class: "turns" }, el("summary", {}, `Earlier turns (${turns.length})`),
+    el("ul", {}, ...turns.map(([role, text]) => el("li", {}, el("span", { class: "dim" }, `${role}: `), el("bdi", {}, text)))));
+}
 
 function lensChoice(i) {
   return el("div", { class: "lens", role: "group", "aria-label": "What the marks show" }, el("span", { class: "dim" }, "Marks: "),

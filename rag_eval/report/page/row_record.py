@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rag_eval.records import CaseResult, Evidence, Outcome, RunFacts, Score
+from rag_eval.records import Case, CaseResult, Evidence, Outcome, RunFacts, Score
 
 TEXT_LIMIT = 100_000
 """Characters that the page keeps of one text."""
@@ -34,24 +34,34 @@ def _dump(value: Json) -> str:
 
 
 def _row(results: Sequence[CaseResult], facts: RunFacts, limit: int) -> Json:
-    """q: query, g: ground truth, x: further columns, k: distinct chunks, c: the case of each bot."""
+    """q: query, g: ground truth, x: further columns, k: distinct chunks, c: the case of each bot.
+
+    t: earlier turns, here or in each case, whichever is less.
+    """
     case = results[0].case
     # Rows whose bots have one context column share its chunks.
     chunks = list(dict.fromkeys(chunk for result in results for chunk in result.case.chunks or ()))
     places = {chunk: index for index, chunk in enumerate(chunks)}
     bots = {bot: index for index, bot in enumerate(facts.bots)}
+    is_shared = len({result.case.history for result in results}) == 1
     return _without_blanks(
         {
             "q": _cut(case.query, limit),
+            **(_turns(case, limit) if is_shared else {}),
             "g": None if case.reference is None else _cut(case.reference, limit),
             "x": {name: _cut(text, limit) for name, text in case.columns.items()},
             "k": [_cut(chunk, limit) for chunk in chunks],
-            "c": [_case(result, facts, bots[result.case.bot], places, limit) for result in results],
+            "c": [
+                _case(result, facts, bots, places, limit) | ({} if is_shared else _turns(result.case, limit))
+                for result in results
+            ],
         }
     )
 
 
-def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, int], limit: int) -> Json:
+def _case(
+    result: CaseResult, facts: RunFacts, bots: Mapping[str, int], places: Mapping[str, int], limit: int
+) -> Json:
     """b: bot, a: response, k: chunks by rank, s: what is behind the scores, w: recommendation, h: human labels,
     f: flags, d: gold and retrieved documents, r: rubric."""
     case = result.case
@@ -60,7 +70,7 @@ def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, in
     cut = facts.cut_contexts.get(key)
     return _without_blanks(
         {
-            "b": bot,
+            "b": bots[case.bot],
             "a": _cut(case.response, limit),
             "k": None if case.chunks is None else [places[chunk] for chunk in case.chunks],
             "s": {
@@ -75,6 +85,12 @@ def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, in
             "r": _rubric(result),
         }
     )
+
+
+def _turns(case: Case, limit: int) -> Json:
+    """t: speaker and text of each earlier turn; nothing without any."""
+    turns = [[turn.role, _cut(turn.content, limit)] for turn in case.history]
+    return {"t": turns} if turns else {}
 
 
 def _score(score: Score, finder: "_Finder") -> Json:
