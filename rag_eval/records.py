@@ -111,6 +111,11 @@ class Case:
         return tuple(turn.content for turn in self.history if turn.role == USER)
 
     @property
+    def question(self) -> str:
+        """Earlier turns and query in one text: two cases that differ in it ask different things."""
+        return "\n".join((*(turn.content for turn in self.history), self.query))
+
+    @property
     def has_response(self) -> bool:
         return bool(self.response.strip())
 
@@ -263,6 +268,48 @@ FAILURES = frozenset((FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, 
 """The modes that count as failures of the bot."""
 
 
+@dataclass(frozen=True, slots=True)
+class PairVerdict:
+    """What a judge says of a case's response next to that of another bot. Of a control, the other bot is its own."""
+
+    other: str
+    """Name of the other bot."""
+    outcome: Outcome
+    value: float | None = None
+    """From -1, the other response is better, to 1, this one is: the mean of both orders. None unless it is scored."""
+    orders: tuple[str, ...] = ()
+    """'this', 'other' or 'tie': with this response first, then with it second. A control has one order; none if no call
+    was needed."""
+    criteria: Mapping[str, float] = field(default_factory=dict)
+    """By criterion, from -1 to 1 like the value."""
+    reasons: tuple[str, ...] = ()
+    """What the judge wrote, for each order."""
+    lengths: tuple[int, ...] = ()
+    """Characters of this response and of the other one, if they were judged."""
+    rqs_gap: float | None = None
+    """RQS of this case minus that of the other one; None if either is missing."""
+    reason: str = ""
+    """Why there is no value, or what settled it without a judge."""
+    code: str = ""
+    """Stable machine-readable reason of a failure; otherwise empty."""
+
+    @property
+    def is_flipped(self) -> bool:
+        """The same position won in both orders."""
+        return len(self.orders) == 2 and "tie" not in self.orders and self.orders[0] != self.orders[1]
+
+    @property
+    def differs_from_rqs(self) -> bool:
+        """The pair says that one response is better, and RQS that the other one is."""
+        return bool(self.value and self.rqs_gap) and (self.value or 0) * (self.rqs_gap or 0) < 0
+
+
+OFF, ALL_PAIRS, MATCHING = "", "all", "matching"
+"""How pairs of responses are chosen: there are none, all, or in each row every bot at most once."""
+DIFFERS = "pair differs from RQS"
+"""Flag of a case that a judge prefers in a pair although its RQS is lower, or the reverse."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """Everything that was found out about one case. A run's JSON has the same fields in the same order."""
@@ -281,6 +328,8 @@ class CaseResult:
     """Of the query, so the same for every bot of a row. Higher is worse."""
     recommendation: str = ""
     """At most three sentences of advice; empty when there is none or asking for it failed."""
+    pairs: tuple[PairVerdict, ...] = ()
+    """Verdicts on its response next to those of bots to its right; none without a head-to-head comparison."""
 
     @property
     def all_scores(self) -> dict[str, Score]:
@@ -290,12 +339,13 @@ class CaseResult:
     @property
     def flags(self) -> tuple[str, ...]:
         """What a reader should know of the scores, score by score."""
-        return tuple(
+        of_scores = (
             f"{SCORE_LABELS.get(name, name)}: {flag}"
             for name, score in self.all_scores.items()
             for verdict, flag in SCORE_FLAGS.items()
             if any(each.verdict == verdict for each in score.evidence)
         )
+        return (*of_scores, *([DIFFERS] if any(pair.differs_from_rqs for pair in self.pairs) else []))
 
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""
@@ -495,6 +545,8 @@ class RunFacts:
     """The planned looks, the last at the end; none unless the run was to stop when clear."""
     looks_taken: int = 0
     """How many of them there were."""
+    head_to_head: str = OFF
+    """How pairs of responses were chosen: ALL_PAIRS or MATCHING; OFF without a head-to-head comparison."""
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     """Number of cases that merged prompts judged in place of the single one, by reason: 'long' or a failure's code."""
     left_out: tuple[str, ...] = ()

@@ -458,8 +458,25 @@ def _citations(given: dict[str, Any]) -> dict[str, Any]:
     return {"sentences": [judged(int(number), each) for number, each in given["response"].items()]}
 
 
+def _pair(given: dict[str, Any]) -> Any:
+    """The answer that shares more words with the ground truth is better; the one with fewer others if both do."""
+    known = given.get("ground_truth") or given["query"]
+    worth = [
+        round(_share(known, given[side]) + _share(given[side], known), 6) for side in ("FIRST", "SECOND")
+    ]
+    side = "first" if worth[0] > worth[1] else "second" if worth[0] < worth[1] else "tie"
+    notes = {"first_notes": "Nothing is wrong.", "second_notes": "Nothing is wrong."}
+    points = (
+        "correct",
+        *(["supported"] if any(name.startswith("context") for name in given) else []),
+        "useful",
+    )
+    return {**notes, **dict.fromkeys((*points, "overall"), side), "reason": f"It says more: {side}."}
+
+
 _BEGINNINGS = {
     "You check a chatbot's response against criteria": "rubric",
+    "You compare two answers that chatbots gave": "pair",
     "You check what a chatbot responded": "case",
     "You check the citations in": "citations",
     "Given a question and an answer, analyze the complexity": "statements",
@@ -479,6 +496,7 @@ _BEGINNINGS = {
 }
 _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "rubric": _rubric,
+    "pair": _pair,
     "case": _case,
     "citations": _citations,
     "statements": _statements,

@@ -80,6 +80,7 @@ def test_no_pickle_eval_or_unsafe_yaml() -> None:
 UNFROZEN = {
     *(
         "Attempt",
+        "_Pair",
         "_CallCounts",
         "Deployment",
         "Estimate",

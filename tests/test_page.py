@@ -506,7 +506,7 @@ def test_tables_of_findings_are_open_and_tables_to_look_things_up_are_folded(
     assert run_cli(*again, "-o", "again.xlsx", "--html", "again.html").code == 3
     html = (tmp_path / "again.html").read_text(encoding="utf-8")
     tables = re.findall(r'<details class="fold"( open)?><summary><h2>([^<:]*)', html)
-    opened = ["vs Baseline", "Rubric", "Retrieval", "Agreement with human labels"]
+    opened = ["vs Baseline", "Rubric", "Head to head", "Retrieval", "Agreement with human labels"]
     assert tables == [*((" open", name) for name in opened), ("", "Bot Summary"), ("", "About this run")]
 
 

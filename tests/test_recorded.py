@@ -44,7 +44,7 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     before, today = RecordedRun.read(FOLDER / "before.json"), RecordedRun.read(RUN)
     new = {"labels": {}, "spent": {}, "stratum": "", "source": "", "source_row": None}
     new |= {"history": (), "conversation": ""}
-    results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
+    results = tuple(replace(result, case=replace(result.case, **new), pairs=()) for result in today.results)
     assert before.results == results
     usage = replace(
         today.facts.usage, refused={}, uncounted=0, uncounted_cost=0.0, earlier_requests=0, earlier_cost=0.0
@@ -56,6 +56,7 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
         "left_out": (),
         "looks": (),
         "looks_taken": 0,
+        "head_to_head": "",
         "prompts": "",
         "fallbacks": {},
         "strata": {},

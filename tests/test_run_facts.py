@@ -216,7 +216,7 @@ def test_stored_replies_that_were_requested_again_are_counted() -> None:
 def test_a_report_that_is_made_again_has_the_settings_of_now(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, INI)
     earlier = facts_of(["A"], 3, metrics=("faithfulness", "answer_relevancy"), notes=("Before.",))
-    assert facts_again(earlier, settings, "old.json") == replace(
+    assert facts_again(earlier, settings, "Again.") == replace(
         earlier,
         weights={"faithfulness": 0.5, "answer_relevancy": 0.5},
         thresholds={**dict.fromkeys(METRIC_LABELS, 0.3), "faithfulness": 0.4},
@@ -224,9 +224,9 @@ def test_a_report_that_is_made_again_has_the_settings_of_now(tmp_path: Path) -> 
         toxicity_threshold=0.6,
         diagnostics=False,
         gold_ids=True,
-        notes=("Before.", "Rebuilt from old.json; no judge calls were made."),
+        notes=("Before.", "Again."),
     )
-    offline = facts_again(replace(earlier, is_proxy=True), settings, "old.json")
+    offline = facts_again(replace(earlier, is_proxy=True), settings, "Again.")
     assert offline.thresholds == {**CALIBRATED_THRESHOLDS, "faithfulness": 0.4}
     assert (
         offline.thresholds_from == "calibrated for the offline judge, except faithfulness from [thresholds]"

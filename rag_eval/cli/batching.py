@@ -85,6 +85,7 @@ def open_batches(
     from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.transport import Transport
     from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
+    from rag_eval.run.pairs import PairJudge
     from rag_eval.store.reply_store import Store
 
     rules = settings.provider.batches
@@ -97,6 +98,9 @@ def open_batches(
         finish_online_below=online_below,
         can_ask_online=online_below > 0 or not (rules and rules.has_own_deployments),
         habits=habits,
+        pairs=PairJudge.of(
+            settings, [case.bot for case in rows[0].cases], (row.cases[0].question for row in rows)
+        ),
     )
     budget = budget_of(settings)
     store = Store(

@@ -15,12 +15,14 @@ from rag_eval.errors import OVER_LIMIT, InputError
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
 from rag_eval.judge.transport import Transport
-from rag_eval.records import PROMPT_FORMS
+from rag_eval.records import PROMPT_FORMS, Row
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
+from rag_eval.run.pairs import PairJudge
 from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
+from rag_eval.tables.table import Table
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
-    from rag_eval.records import Look, Row
+    from rag_eval.records import Case, CaseResult, Look
+    from rag_eval.report.recorded import RecordedRun
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.tables.table import Table
     from rag_eval.texts.citations import Habit
 
-Parts = Callable[[], Iterable[tuple[Sequence[Path], Sequence["Row"]]]]
+Parts = Callable[[], Iterable[tuple[Sequence[Path], Sequence["Row | tuple[CaseResult, ...]"]]]]
 """The rows of each part of a run, with the files that may have stored replies for them, from the beginning whenever it
 is called.
 """
@@ -65,7 +67,7 @@ class DryRun:
 
     def lines(
         self,
-        table: "Table",
+        table: "Table | RecordedRun",
         parts: Parts,
         *,
         files: int = 0,
@@ -78,7 +80,7 @@ class DryRun:
         `is_shared` says whether the parts share what they are replied. Raises InputError for a cap that cannot be kept.
         """
         settings = self._settings
-        self._habits = table.habits
+        self._habits = table.habits if isinstance(table, Table) else {}
         yield from _look_lines(looks)
         if settings.provider.is_offline:
             yield "The offline judge sends nothing and costs nothing."
@@ -93,7 +95,7 @@ class DryRun:
             warn(f"A run would stop here: {lacking}")
 
     def _estimated(
-        self, table: "Table", parts: Parts, files: int, *, is_shared: bool, may_end: bool
+        self, table: "Table | RecordedRun", parts: Parts, files: int, *, is_shared: bool, may_end: bool
     ) -> Iterator[str]:
         settings, endpoint = self._settings, endpoint_of(self._settings)
         if self._options.batch:
@@ -130,8 +132,7 @@ class DryRun:
                 f"{sum(found.calls) - sum(shared.calls):,} calls fewer. "
                 f"{_cost_line(shared.estimate.cost(prices), settings)}"
             )
-        sent = ", ".join(column.header for column in table.columns if column.is_judged)
-        yield f"A run would send the columns {sent} to {_place(endpoint)}. This dry run sent nothing."
+        yield f"A run would send {_sent(table)} to {_place(endpoint)}. This dry run sent nothing."
         if self._limits:
             yield (
                 f"{_place(endpoint)} keeps the texts of a batch until its results are stored here, and at most "
@@ -153,7 +154,7 @@ class DryRun:
             finally:
                 store.end(keep=True)
             found.rows += len(rows)
-            found.cases += sum(len(row.cases) for row in rows)
+            found.cases += sum(map(len, map(_cases, rows)))
             found.calls.append(sum(judge.estimate.calls.values()))
             found.estimate.merge(judge.estimate)
             waves = judge.waves if isinstance(judge, WaveJudge) else ()
@@ -165,15 +166,22 @@ class DryRun:
             found.waves += waves
         return found
 
-    def _evaluated(self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row]") -> Evaluation:
+    def _evaluated(
+        self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row | tuple[CaseResult, ...]]"
+    ) -> Evaluation:
         """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
-        judges = Judges.llm(self._settings, judge, store, self._rubric)
+        cases = [_cases(row) for row in rows]
+        bots = [case.bot for case in cases[0]] if cases else []
+        pairs = PairJudge.of(self._settings, bots, (row[0].question for row in cases)) if cases else None
+        judges = Judges.llm(self._settings, judge, store, self._rubric, pairs)
         judges = judges.with_citations(self._settings, self._habits)
         while True:
             # with one worker all bundles are full but the last
             evaluation = Evaluation(judges, self._settings, workers=1, in_batches=bool(self._limits))
             try:
-                for _ in evaluation.results(rows):
+                judged = [row for row in rows if isinstance(row, tuple)]
+                unjudged = (row for row in rows if isinstance(row, Row))
+                for _ in evaluation.compared(judged) if judged else evaluation.results(unjudged):
                     pass  # the results are made up; what was asked for is what counts
             finally:
                 evaluation.close()
@@ -203,6 +211,16 @@ class DryRun:
         time = estimate.seconds(judge.prompt_tokens_per_second, judge.reply_tokens_per_second)
         low, expected, high = (duration(each) for each in (time.low, time.expected, time.high))
         yield f"Time: about {expected} ({low} to {high}) at the speed in [judge], one call at a time"
+
+
+def _cases(row: "Row | tuple[CaseResult, ...]") -> "Sequence[Case]":
+    return [result.case for result in row] if isinstance(row, tuple) else row.cases
+
+
+def _sent(table: "Table | RecordedRun") -> str:
+    if isinstance(table, Table):
+        return f"the columns {', '.join(column.header for column in table.columns if column.is_judged)}"
+    return "queries, responses, ground truths and contexts"
 
 
 def _wave_lines(waves: Sequence[Wave]) -> Iterator[str]:

@@ -31,7 +31,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         enabled_metrics,
         idle_thresholds,
     )
-    from rag_eval.records import OFFLINE, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
+    from rag_eval.records import OFF, OFFLINE, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
     from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
     from rag_eval.tables.spending import unit_of
@@ -72,6 +72,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
             for column in table.columns
             if column.role in SPENT_LABELS
         },
+        head_to_head=judges.pairs.choice if judges.pairs else OFF,
         gold_ids=settings.diagnostics.gold_ids,
         explanations=judges.explanations,
         flags=flags,
@@ -165,8 +166,8 @@ def outdated_notes(outdated: int) -> tuple[str, ...]:
     )
 
 
-def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
-    """Those of a run whose report is made once more, from the file `source`, with other settings."""
+def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts":
+    """Those of a run whose report is made once more with other settings; `note` says how."""
     from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, effective_weights
 
     return replace(
@@ -177,7 +178,7 @@ def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFac
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         gold_ids=settings.diagnostics.gold_ids,
-        notes=(*facts.notes, f"Rebuilt from {source}; no judge calls were made."),
+        notes=(*facts.notes, note),
     )
 
 
@@ -185,7 +186,7 @@ def usage_line(facts: "RunFacts") -> str:
     from rag_eval.report.about import cost_words
 
     usage = facts.usage
-    if facts.is_proxy:
+    if facts.is_proxy and not facts.head_to_head:
         return f"No judge calls: the offline judge costs nothing. Duration: {facts.seconds:.1f} s."
     not_run = usage.failures.get(NOT_RUN, 0)
     counts = [f"{usage.calls} answered", f"{usage.cached} cached", f"{usage.failed - not_run} failed"]

@@ -20,11 +20,13 @@ from rag_eval.errors import ExitCode, InputError, OutputError, StoreError
 
 if TYPE_CHECKING:
     from rag_eval.cli.options import Options
+    from rag_eval.cli.outcome import RunOutcome
     from rag_eval.cli.session import Results
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
-    from rag_eval.records import RunFacts
+    from rag_eval.records import RunFacts, RunStats
     from rag_eval.report.case_table import RenderedCases
+    from rag_eval.report.recorded import RecordedRun
     from rag_eval.results.summary import Summary
     from rag_eval.results.tallies import Tallies
     from rag_eval.run.batches import BatchRun
@@ -54,6 +56,7 @@ class Job:
                 self._workers.close()
 
     def _run(self) -> ExitCode:
+        from rag_eval.run.pairs import PairJudge, refuse_offline
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
@@ -62,8 +65,12 @@ class Job:
         loaded = self._session.load_settings(self._named_input)
         if self._options.report_only and self._session.input.suffix.lower() == ".json":
             return self._report_again(loaded)
+        if self._options.head_to_head and _is_run(self._session.input):
+            refuse_offline(loaded.settings)
+            return self._compare_again(loaded)
         self._session.rubric = rubric_of(loaded.settings)
         _refuse_looks(self._options)
+        refuse_offline(loaded.settings)
         refuse_batches(self._options, loaded.settings)
         idle = self._options.show or self._options.dry_run or self._options.report_only
         idle = idle or self._options.until_clear  # a look needs the rows before it, so one process judges
@@ -87,6 +94,7 @@ class Job:
         self._paths.check(loaded)
         if self._options.dry_run:
             return self._estimate(loaded, table)
+        pairs = PairJudge.of(loaded.settings, table.bots, (row.cases[0].question for row in table.rows))
         loaded.require_credentials(to_call=not self._options.report_only)
         self._paths.check_writable()
         with self._session.locked():
@@ -100,6 +108,7 @@ class Job:
                 self._options,
                 self._session.rubric,
             ).with_citations(loaded.settings, table.habits)
+            judges = replace(judges, pairs=pairs)
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, judges))
             if self._until_clear and (
                 self._options.until_clear or self._until_clear.has_been_taken(judges.store)
@@ -112,7 +121,7 @@ class Job:
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, judges, facts)
 
-    def _estimate(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
+    def _estimate(self, loaded: "LoadedSettings", table: "Table | RecordedRun") -> ExitCode:
         """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.configuration.effective import store_path
@@ -151,30 +160,26 @@ class Job:
     def _evaluate(
         self,
         loaded: "LoadedSettings",
-        table: "Table",
+        table: "Table | RecordedRun",
         judges: "Judges",
         facts: "RunFacts",
         batches: "BatchRun | None" = None,
     ) -> ExitCode:
-        from rag_eval.run.evaluation import Evaluation
-        from rag_eval.run.parallel import open_evaluation, processes_for
-
         settings = loaded.settings
-        rendered = None
-        if batches:
-            evaluation = Evaluation(judges, settings, in_batches=True)
-        else:
-            processes = 1 if self._until_clear else processes_for(settings, table.rows)
-            rendered = _rendered(facts, settings) if processes > 1 else None
-            evaluation = open_evaluation(judges, settings, processes, rendered, self._workers)
+        evaluation, rendered = self._open_evaluation(settings, table, judges, facts, in_batches=bool(batches))
 
         def results(tallies: "Tallies") -> "Results":
             yield from self._session.judged(evaluation, table, tallies, self._until_clear)
             refuse_empty(evaluation)
 
         def at_end(summary: "Summary") -> "RunFacts":
-            stopped = str(evaluation.stopped or "")
-            ended = facts_at_end(facts, evaluation.stats(), summary, evaluation.redactor, stopped)
+            ended = facts_at_end(
+                facts,
+                _stats(evaluation, table),
+                summary,
+                evaluation.redactor,
+                str(evaluation.stopped or facts.partial),
+            )
             if self._until_clear:
                 ended = self._until_clear.facts(ended)
             return batches.facts(ended) if batches else ended
@@ -182,7 +187,7 @@ class Job:
         keep = lacks_replies = True
         try:
             outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
-            lacks_replies = not _is_complete(evaluation, outcome.summary)
+            lacks_replies = not _is_complete(evaluation, outcome)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             keep = settings.cache.enabled or is_needed
             try:
@@ -206,6 +211,62 @@ class Job:
             is_journal_kept=lacks_replies and not settings.cache.enabled,
         )
 
+    def _open_evaluation(
+        self,
+        settings: "Settings",
+        table: "Table | RecordedRun",
+        judges: "Judges",
+        facts: "RunFacts",
+        *,
+        in_batches: bool,
+    ) -> "tuple[Evaluation, RenderedCases | None]":
+        """The evaluation, and what takes the rows of the first sheet from its workers, if it has some."""
+        from rag_eval.report.recorded import RecordedRun
+        from rag_eval.run.evaluation import Evaluation
+        from rag_eval.run.parallel import open_evaluation, processes_for
+
+        if in_batches:
+            return Evaluation(judges, settings, in_batches=True), None
+        if self._until_clear or isinstance(table, RecordedRun):
+            return Evaluation(judges, settings), None
+        processes = processes_for(settings, table.rows)
+        rendered = _rendered(facts, settings) if processes > 1 else None
+        return open_evaluation(judges, settings, processes, rendered, self._workers), rendered
+
+    def _compare_again(self, loaded: "LoadedSettings") -> ExitCode:
+        """The pairs of a run's JSON, which keeps its scores: only pairs are judged and paid for."""
+        from rag_eval.configuration.effective import describe_judge
+        from rag_eval.report.recorded import RecordedRun
+        from rag_eval.run.pairs import PairJudge
+
+        if self._options.against:
+            raise InputError(
+                f"--against {self._options.against}: the JSON of a run has no scores of these answers; name the sheet "
+                "of the run as INPUT"
+            )
+        settings, run = loaded.settings, RecordedRun.read(self._session.input)
+        run.check_slices(settings.report.slice_by)
+        self._session.people.join(result.case for result in run.results)
+        self._paths.check(loaded)
+        pairs = PairJudge.of(settings, run.facts.bots, (row[0].case.question for row in run.rows))
+        loaded.require_credentials(to_call=not self._options.dry_run)
+        if self._options.dry_run:
+            return self._estimate(loaded, run)
+        self._paths.check_writable()
+        with self._session.locked():
+            self._paths.make_room(settings)
+            judges = open_judges(settings, self._session.input, self._paths.report, self._options, None)
+            judges = replace(judges, pairs=pairs)
+            note = f"Scores from {run.name}; pairs judged by {describe_judge(settings)}."
+            facts = facts_again(run.facts, settings, note)
+            facts = self._session.people.facts(replace(facts, head_to_head=pairs.choice if pairs else ""))
+            run = run.rescored(facts)
+            self._session.say(f"Scores: {run.name}, by {facts.judge}")
+            self._session.say(f"Judge of the pairs: {describe_judge(settings)}")
+            self._session.read_history(settings, facts)
+            self._manifest.began(loaded, facts)
+            return self._evaluate(loaded, run, judges, run.facts)
+
     def _report_again(self, loaded: "LoadedSettings") -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
         from rag_eval.report.recorded import RecordedRun
@@ -222,7 +283,8 @@ class Job:
             )
             return ExitCode.COMPLETE
         self._paths.check_writable()
-        run = run.rescored(self._session.people.facts(facts_again(run.facts, settings, run.name)))
+        note = f"Rebuilt from {run.name}; no judge calls were made."
+        run = run.rescored(self._session.people.facts(facts_again(run.facts, settings, note)))
         self._manifest.began(loaded, run.facts)
 
         def results(tallies: "Tallies") -> "Results":
@@ -235,6 +297,26 @@ class Job:
             self._paths.make_room(settings)
             outcome = self._session.write(loaded, run.facts, results, lambda _: run.facts, made_from=origin)
         return self._session.conclude(outcome, settings)
+
+
+def _stats(evaluation: "Evaluation", table: "Table | RecordedRun") -> "RunStats":
+    """What a run took; with what its earlier part took if it was read from JSON."""
+    from rag_eval.report.recorded import RecordedRun
+
+    stats = evaluation.stats()
+    return replace(stats, usage=table.paid + stats.usage) if isinstance(table, RecordedRun) else stats
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a file is the JSON of a run, and no table of another tool."""
+    from rag_eval.results.stored import read_run_document
+
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        return "format" in read_run_document(path)
+    except (OSError, ValueError):
+        return False
 
 
 def _refuse_looks(options: "Options") -> None:
@@ -266,5 +348,7 @@ def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None"
     return RenderedCases(facts) if fits and not settings.report.evidence else None
 
 
-def _is_complete(evaluation: "Evaluation", summary: "Summary") -> bool:
-    return not evaluation.stopped and not any(bot.failures for bot in summary.bots)
+def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome") -> bool:
+    pairs = outcome.findings.head_to_head
+    failed = any(bot.failures for bot in outcome.summary.bots) or bool(pairs and pairs.failed)
+    return not evaluation.stopped and not failed

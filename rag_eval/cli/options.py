@@ -194,6 +194,15 @@ class Options:
         commands=_BOTH,
         idle="offline-file json",
     )
+    head_to_head: str | None = _option(
+        "Judge",
+        "Also ask which of two answers is better; all: every pair.",
+        type=click.Choice(["auto", "all"]),
+        is_flag=False,
+        flag_value="auto",
+        key="head_to_head.pairs",
+        idle="json shards",
+    )
     until_clear: bool = _flag(
         "Cost",
         "Stop at a planned look if the answer is clear by then.",
@@ -364,6 +373,13 @@ class Options:
         metavar="NAME",
         commands=_BOTH,
         idle="json",
+    )
+    against: Path | None = _option(
+        "Input",
+        "Add the answers of an earlier FILE as bots 'NAME (old)'.",
+        type=PATH,
+        metavar="FILE",
+        idle="json shards",
     )
     where: tuple[str, ...] = _many(
         "Input",

@@ -103,7 +103,7 @@ class RunOutcome:
         """What the user must know of the outputs; `target` is where the report was to be."""
         if self.facts.partial:
             yield f"PARTIAL: {self.facts.partial}"
-        if is_journal_kept and not self.facts.is_proxy:
+        if is_journal_kept and (self.facts.head_to_head or not self.facts.is_proxy):
             yield (
                 "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
                 "refused, blocked or unreadable replies."
@@ -116,6 +116,8 @@ class RunOutcome:
         if stopped:
             return stopped.exit_code
         coverages = [bot.rqs.coverage for bot in self.summary.bots if bot.rqs.coverage is not None]
+        if (pairs := self.findings.head_to_head) and pairs.asked:
+            coverages.append(1 - pairs.failed / pairs.asked)
         if min(coverages, default=1.0) < min_coverage:
             return ExitCode.LOW_COVERAGE
         return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED

@@ -71,7 +71,9 @@ class OutputPaths:
         """Before anything is written; the manifest is written first of all, with the settings yet unread."""
         from rag_eval.tables.input_files import check_is_file
 
-        for path in filter(None, (self._options.config, self._options.baseline, *self._options.labels)):
+        for path in filter(
+            None, (self._options.config, self._options.baseline, self._options.against, *self._options.labels)
+        ):
             check_is_file(path)
         named = {"--json": self._options.json, "--html": self._options.html}
         self._refuse_overwriting(named, {"the configuration": self._options.config})
@@ -215,6 +217,7 @@ class OutputPaths:
             {
                 "the input": self._input,
                 "the baseline": self._options.baseline,
+                "the file of --against": self._options.against,
                 **{f"the labels {path.name}": path for path in self._options.labels},
                 **read,
             },

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,10 @@ class GroupedCommand(click.Command):
             )
         )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A word after an option whose value may be left out is its value only if it can be: a file name is none."""
+        return super().parse_args(ctx, [*_spelled_out(args, self.get_params(ctx))])
+
     def groups(self, ctx: click.Context) -> Iterator[tuple[str, list[click.Option]]]:
         """The options of each group that has some."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
@@ -107,6 +112,23 @@ class GroupedCommand(click.Command):
         if hidden:
             formatter.write_paragraph()
             formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
+
+
+def _spelled_out(args: Sequence[str], params: Sequence[click.Parameter]) -> Iterator[str]:
+    """With the value in place where it was left out."""
+    short = {
+        name: option
+        for option in params
+        if isinstance(option, click.Option) and option.flag_value and isinstance(option.type, click.Choice)
+        for name in option.opts
+    }
+    for argument, following in pairwise([*args, ""]):
+        option = short.get(argument)
+        is_word = following.isalpha() and not os.path.exists(following)
+        if option and not is_word:
+            yield f"{argument}={option.flag_value}"
+        else:
+            yield argument
 
 
 _ALL = f"{__name__}.all"

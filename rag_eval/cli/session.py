@@ -4,6 +4,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.case_table import RenderedCases
+    from rag_eval.report.recorded import RecordedRun
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.gates import Gate
     from rag_eval.results.summary import Summary
@@ -138,23 +140,35 @@ class Session:
         columns = dict(settings.columns)
         mapped = [key for key in columns if loaded.sources[f"columns.{key}"].level == Level.COMMAND_LINE]
         kept = (settings.report.slice_by, *(rubric.columns if rubric else ()))
+        read = partial(
+            read_table,
+            header_row=settings.input.header_row,
+            prefix=settings.bots.strip_prefix,
+            delimiter=settings.context.delimiter,
+            form=form,
+            bot_name=options.bot_name or "",
+        )
         with counting("Rows read", quiet=self.options.quiet) as on_row:
-            table = read_table(
+            table = read(
                 self.input,
-                sheet=self.options.sheet,
-                header_row=settings.input.header_row,
-                prefix=settings.bots.strip_prefix,
-                delimiter=settings.context.delimiter,
+                sheet=options.sheet,
                 max_rows=settings.evaluation.max_rows,
                 keep=list(dict.fromkeys(filter(None, kept))),
                 criteria=[metric.id for metric in rubric.metrics] if rubric else [],
-                form=form,
                 on_row=on_row,
                 named=named_columns(columns, mapped),
                 units=named_units(columns),
-                bot_name=options.bot_name or "",
                 selection=selection,
             )
+        if options.against:
+            from rag_eval.tables.input_files import WITH_SHEETS
+            from rag_eval.tables.joining import with_earlier_answers
+
+            sheet = options.sheet if options.against.suffix.lower() in WITH_SHEETS else None
+            earlier = read(
+                options.against, sheet=sheet, max_rows=sys.maxsize, named=named_columns(columns, mapped)
+            )
+            table = with_earlier_answers(table, earlier)
         for line in describe(table):
             self.say(line)
         for warning in table.warnings:
@@ -183,11 +197,16 @@ class Session:
     def judged(
         self,
         evaluation: "Evaluation",
-        table: "Table",
+        table: "Table | RecordedRun",
         tallies: "Tallies",
         until_clear: "UntilClear | None" = None,
     ) -> "Results":
-        """Judge row by row. Each result is counted, and then there for the outputs; `until_clear` may end it early."""
+        """Judge row by row. Each result is counted, and then there for the outputs; `until_clear` may end it early.
+
+        The rows of an earlier run have their scores: only their pairs are judged.
+        """
+        from rag_eval.tables.table import Table
+
         bar = progress(len(table.rows), sys.stderr, quiet=self.options.quiet)
         evaluation.import_meanwhile(_AT_THE_END)
 
@@ -195,7 +214,13 @@ class Session:
             if _is_judged(results):
                 bar.advance()
 
-        rows = until_clear.results(evaluation, on_row) if until_clear else evaluation.results(table.rows)
+        rows: Iterator[Sequence[CaseResult]]
+        if until_clear:
+            rows = until_clear.results(evaluation, on_row)
+        elif isinstance(table, Table):
+            rows = evaluation.results(table.rows)
+        else:
+            rows = evaluation.compared(table.rows)
         with stopping_on_signals(evaluation):
             for results in rows:
                 for result in map(self.people.label, results):

@@ -84,6 +84,11 @@ class ShardedJob:
 
         self._session.read_gates()
         loaded = self._session.load_settings(self._files[0])
+        if loaded.settings.head_to_head.pairs != "off":
+            raise InputError(
+                "[head_to_head] pairs: cannot be used with a run in shards; set it to off and [report] json to true; "
+                f"afterwards, run: rag-eval {self._folder.root / 'report.json'} --head-to-head"
+            )
         self._session.rubric = rubric_of(loaded.settings)
         if self._options.show:
             return self._session.show(self._read(self._session.input, loaded))

@@ -51,6 +51,14 @@ def _read_shares(value: object) -> object:
     return value.split(",") if isinstance(value, str) else value
 
 
+def _read_names(value: object) -> object:
+    """Each name once, with commas between them."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        return value
+    return tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+
+
 def _refuse_disorder(shares: tuple[float, ...]) -> tuple[float, ...]:
     if any(later <= earlier for earlier, later in pairwise(shares)):
         raise ValueError("not increasing")
@@ -196,6 +204,12 @@ OfflineThresholds = Annotated[
     Literal["auto", "configured", "calibrated"], Field(description="auto, configured or calibrated")
 ]
 Citations = Annotated[Literal["auto", "off"], Field(description="auto or off")]
+PairChoice = Annotated[Literal["off", "auto", "all"], Field(description="off, auto or all")]
+Criteria = Annotated[
+    tuple[Literal["correct", "supported", "useful"], ...],
+    BeforeValidator(_read_names),
+    Field(description="some of correct, supported and useful, with commas between them"),
+]
 PromptForm = Annotated[Literal["ragas", "merged", "single"], Field(description="ragas, merged or single")]
 StructuredOutput = Annotated[
     Literal["auto", "json_schema", "json_object", "prompt"],
@@ -428,6 +442,16 @@ class _Evaluation(_Frozen):
         return self.max_workers if self.parallel else 1
 
 
+class _HeadToHead(_Frozen):
+    """Responses of two bots next to each other."""
+
+    pairs: PairChoice = "off"
+    criteria: Criteria = ("correct", "supported", "useful")
+    """What the judge compares in addition to the overall preference."""
+    rows: CountLimit = None
+    """The most queries that are compared; unset for all."""
+
+
 class _Limits(_Frozen):
     """Where a run slows down or stops."""
 
@@ -513,6 +537,7 @@ class Settings(_Frozen):
     report: _Report = _Report()
     cache: _Cache = _Cache()
     evaluation: _Evaluation = _Evaluation()
+    head_to_head: _HeadToHead = _HeadToHead()
     limits: _Limits = _Limits()
     prices: _Prices = _Prices()
     batch: _Batch = _Batch()

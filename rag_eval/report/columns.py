@@ -129,7 +129,7 @@ def case_columns(
     may_be_flagged = facts.prompts == MAY_BE_INCOMPLETE or not facts.further.keys().isdisjoint(
         CITATION_LABELS
     )
-    if facts.flags or facts.cut_contexts or may_be_flagged:
+    if facts.flags or facts.cut_contexts or facts.head_to_head or may_be_flagged:
         columns.append(
             plain_column(
                 "Flags",

@@ -173,7 +173,7 @@ _A4 = 9
 def _page_header(facts: RunFacts, said: RunVerdict) -> str:
     """Decision, numbers and limits, as far as they fit into the 255 characters that Excel allows."""
     partial = f"PARTIAL RUN: {shorten(facts.partial, 40)} " if facts.partial else ""
-    texts = [partial + said.decision, said.numbers, " ".join(said.limits)]
+    texts = [partial + said.decision, f"{said.numbers} {said.side_by_side}".strip(), " ".join(said.limits)]
     room = 250 - sum(map(len, _LINES))
     header = "&L"
     # The judge is always named: that much is left free for the last line.

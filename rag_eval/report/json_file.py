@@ -19,6 +19,7 @@ from rag_eval.report.column import ReportTable
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
+from rag_eval.results.head_to_head import HeadToHead
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change, Direction
 from rag_eval.results.pass_rates import BotPassRates
@@ -78,6 +79,8 @@ class JsonReport:
         members = to_plain(result)
         for score in (*members["scores"].values(), *members["further"].values(), members["toxicity"]):
             del score["metric"]  # it is the key that the score is under
+        if not self._facts.head_to_head:
+            del members["pairs"]
         marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}
         self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1
@@ -184,11 +187,12 @@ def _bot_summary(bot: BotSummary) -> Json:
 
 def _leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> Json:
     said = verdict(facts, summary, findings)
+    side = {"side_by_side": said.side_by_side} if said.side_by_side else {}
     return {
         "rows_compared": summary.compared,
         "rows": summary.rows,
         "verdict": " ".join(said.lines),
-        "verdict_lines": {"decision": said.decision, "numbers": said.numbers, "limits": said.limits},
+        "verdict_lines": {"decision": said.decision, "numbers": said.numbers, **side, "limits": said.limits},
         "could_be_first": findings.challengers,
         "standings": [
             _standing(line, verdict_on(line.bot, facts, summary, findings), findings)
@@ -278,6 +282,7 @@ _PLAIN: Mapping[type, Callable[[Any], Any]] = {
     Alignment: asdict,
     BotPassRates: asdict,
     Change: _changed,
+    HeadToHead: lambda found: asdict(found) | {"problem": found.trust.problem},
     Look: asdict,
     RetrievalSummary: _retrieval,
     Slice: _slice,

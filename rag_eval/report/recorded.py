@@ -12,6 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
 from rag_eval.records import (
+    DIFFERS,
     METRIC_LABELS,
     SCORE_FLAGS,
     SPENT_LABELS,
@@ -20,8 +21,9 @@ from rag_eval.records import (
     CaseResult,
     Outcome,
     RunFacts,
+    Usage,
 )
-from rag_eval.results.scoring import failure_modes, rqs
+from rag_eval.results.scoring import failure_modes, rqs, with_gaps
 from rag_eval.results.stored import is_score, read_run_document
 from rag_eval.retrieval import doc_recall
 from rag_eval.tables.input_files import check_is_file
@@ -72,6 +74,21 @@ class RecordedRun:
             ) from error
         return cls(path.name, facts, results, provenance)
 
+    @property
+    def bots(self) -> tuple[str, ...]:
+        return self.facts.bots
+
+    @property
+    def rows(self) -> tuple[tuple[CaseResult, ...], ...]:
+        """The results of each row."""
+        return tuple(tuple(row) for _, row in itertools.groupby(self.results, lambda result: result.case.row))
+
+    @property
+    def paid(self) -> Usage:
+        """What it took, all of it by earlier commands."""
+        usage = self.facts.usage
+        return replace(usage, earlier_requests=usage.requests, earlier_cost=usage.cost or 0.0)
+
     def check_slices(self, slice_by: str) -> None:
         """Raises InputError if the run was recorded without the column `slice_by`; '' asks for no slices."""
         columns = dict.fromkeys(name for result in self.results for name in result.case.columns)
@@ -88,9 +105,12 @@ class RecordedRun:
         A recommendation is recomputed by rule if none was recorded or if the failure modes changed; a note gives
         their number. The judge is not called.
         """
-        results = tuple(
-            rescored(result, facts, had_diagnostics=self.facts.diagnostics) for result in self.results
+        had_diagnostics = self.facts.diagnostics
+        scored = (
+            with_gaps([rescored(result, facts, had_diagnostics=had_diagnostics) for result in row])
+            for row in self.rows
         )
+        results = tuple(itertools.chain.from_iterable(scored))
         pairs = zip(self.results, results, strict=True)
         renewed = sum(now.recommendation != before.recommendation for before, now in pairs)
         if renewed:
@@ -251,7 +271,7 @@ def _facts(document: Json) -> Json:
 def _of_texts(flags: Sequence[str]) -> list[str]:
     """Without those that follow from the scores."""
     of_scores = tuple(f": {flag}" for flag in SCORE_FLAGS.values())
-    return [flag for flag in flags if not flag.endswith(of_scores)]
+    return [flag for flag in flags if flag != DIFFERS and not flag.endswith(of_scores)]
 
 
 def _key(case: Json) -> tuple[int, str]:

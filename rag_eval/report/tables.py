@@ -23,8 +23,17 @@ from rag_eval.report.extra_columns import (
     write_slices,
 )
 from rag_eval.report.history_sheet import history_columns, write_history
+from rag_eval.report.pair_tables import (
+    case_pair_columns,
+    case_pair_lines,
+    pair_columns,
+    pair_lines,
+    pair_notes,
+    strength_columns,
+)
 from rag_eval.report.styles import LINE_HEIGHT
 from rag_eval.results.findings import Findings
+from rag_eval.results.head_to_head import FEW_BOTS
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.summary import Summary
@@ -99,6 +108,37 @@ TABLES: Sequence[AnyOfRun] = (
         line_height=18,
         page=PagePart(title="Rubric"),
         json={"rubric": lambda run: run.findings.pass_rates},
+    ),
+    ReportTable(
+        name="Head to Head",
+        is_wanted=lambda facts, asked: bool(facts.head_to_head),
+        columns=lambda run: pair_columns(run.findings.head_to_head),
+        lines=lambda run: pair_lines(run.findings.head_to_head),
+        notes=lambda run: pair_notes(run.findings.head_to_head),
+        group_of=lambda pair: pair.one,
+        header_height=44,
+        line_height=18,
+        page=PagePart(title="Head to head: which response is preferred"),
+        json={"head_to_head": lambda run: run.findings.head_to_head},
+    ),
+    ReportTable(
+        name="Strengths",
+        is_wanted=lambda facts, asked: bool(facts.head_to_head) and len(facts.bots) > FEW_BOTS,
+        columns=lambda run: strength_columns(),
+        lines=lambda run: run.findings.head_to_head.strengths if run.findings.head_to_head else (),
+        header_height=44,
+        line_height=18,
+        frozen=1,
+        page=PagePart(title="Strengths from all pairs"),
+    ),
+    StreamedTable(
+        name="Pairs",
+        is_wanted=lambda facts, asked: bool(facts.head_to_head),
+        columns=case_pair_columns,
+        lines=case_pair_lines,
+        noun="pairs",
+        line_height=3 * LINE_HEIGHT,
+        frozen=4,
     ),
     ReportTable(
         name="Retrieval",

@@ -269,6 +269,55 @@ class _Test:
         return min(1.0, 4 * NORMAL.cdf(NORMAL.inv_cdf(self.pvalue / 4) / steeper))
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnTest:
+    """Whether the mean of a column of differences is 0."""
+
+    mean: float
+    """NaN for a column without values."""
+    interval: Interval | None
+    """Of the mean. It excludes 0 exactly if the test is significant; None for fewer than two values."""
+    pvalue: float
+    """Adjusted for all columns."""
+    is_significant: bool
+
+
+def compare_columns(
+    table: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> list[ColumnTest]:
+    """Test each column of rows x columns against a mean of 0, by the largest statistic among columns in question.
+
+    NaN is no value. The signs of whole rows are flipped, as in `compare_with_best`, so that the chance of one or more
+    wrong `is_significant` in a table is at most 1 - confidence.
+    """
+    found = np.asarray(table, dtype=float)
+    rng = np.random.default_rng(seed)
+    filled = np.nan_to_num(found)
+    rows = pooled(filled[(filled != 0).any(axis=1)], rng)
+    norms = np.sqrt((rows**2).sum(axis=0))
+    values = np.abs(_nested_sums([rows], resamples, rng)[0]) / np.where(norms > 0, norms, 1.0)
+    largest = np.zeros(len(values))
+    tests: dict[int, _Test] = {}
+    for column in sorted(range(found.shape[1]), key=values[0].__getitem__):
+        largest = np.maximum(largest, values[:, column])
+        tests[column] = _at_last_stage(largest[None], float(values[0, column]), [_alpha(confidence)])
+    columns = (column[~np.isnan(column)] for column in found.T)
+    return [
+        _column_test(column, test, resamples, rng)
+        for column, test in zip(columns, _made_monotone(tests), strict=True)
+    ]
+
+
+def _column_test(column: Floats, test: _Test, resamples: int, rng: np.random.Generator) -> ColumnTest:
+    if len(column) < 2:
+        return ColumnTest(float(column.mean()) if len(column) else math.nan, None, test.pvalue, False)
+    reach, mean = _as_t(test.critical, len(column)), float(column.mean())
+    (interval,) = mean_intervals(column[:, None], [reach], resamples, rng)
+    is_clear = test.pvalue <= test.level and (interval.low > 0 or interval.high < 0)
+    is_clear = is_clear and not is_feigned_by_skewness(column * math.copysign(1.0, mean), reach)
+    return ColumnTest(mean, interval if is_clear else _with_zero(interval), test.pvalue, is_clear)
+
+
 def _tested(
     gaps: Floats, stages: Sequence[Stage], resamples: int, seed: int, clusters: ArrayLike | None
 ) -> list[_Test]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_eval.metrics.catalogue import metrics_behind
-from rag_eval.records import LEFT_OUT, FailureMode, Outcome, Score
+from rag_eval.records import LEFT_OUT, CaseResult, FailureMode, Outcome, Score
 from rag_eval.texts.display import decimals
 
 
@@ -91,3 +91,24 @@ def failure_modes(
         return tuple(found)
     failed = any(score.outcome is Outcome.FAILED for score in scores.values())
     return (FailureMode.NOT_JUDGED if failed else FailureMode.OK,)
+
+
+def with_gaps(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """The results of a row, with the difference in RQS next to each verdict on a pair."""
+    values = {result.case.bot: result.rqs for result in results}
+    return tuple(
+        replace(
+            result,
+            pairs=tuple(
+                replace(pair, rqs_gap=_difference(result.rqs, values.get(pair.other)))
+                for pair in result.pairs
+            ),
+        )
+        if result.pairs
+        else result
+        for result in results
+    )
+
+
+def _difference(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other

@@ -7,6 +7,7 @@ from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
+from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
@@ -52,6 +53,7 @@ class Tallies:
         self._noise = NoiseTally()
         self._causes = CauseTally(facts.bots, facts.thresholds)
         self._weights = facts.weights
+        self._pairs = PairTally(facts.bots, facts.head_to_head) if facts.head_to_head else None
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
@@ -73,6 +75,8 @@ class Tallies:
             self._pass_rates.add(result.case.bot, result.rubric)
         if self._alignment:
             self._alignment.add(result)
+        if self._pairs:
+            self._pairs.add(result)
         if result.rqs is not None and (result.case.row, result.case.bot) in self._flags:
             self._flag([result])
         if result.rqs is not None:
@@ -110,6 +114,7 @@ class Tallies:
             "baseline": self._comparison,
             "pass_rates": self._pass_rates,
             "alignment": self._alignment,
+            "pairs": self._pairs,
         }
         return {name: tally for name, tally in tallies.items() if tally is not None}
 
@@ -149,6 +154,7 @@ class Tallies:
             worst=tuple(self._worst),
             noise=self._noise.deviations(),
             causes=self._causes.causes(),
+            head_to_head=self._pairs.head_to_head() if self._pairs else None,
             since_last=self._since_last.changes() if self._since_last else None,
         )
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag_eval.errors import ECHO
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, FailureMode, RunFacts
+from rag_eval.records import MATCHING, METRIC_LABELS, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
 from rag_eval.results.paired import Direction
 from rag_eval.results.summary import (
@@ -24,6 +24,7 @@ from rag_eval.texts.display import decimals, digits_beside, digits_that_differ, 
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
+    from rag_eval.results.head_to_head import HeadToHead, PairSummary
     from rag_eval.results.intervals import Interval
 
 NAME_LIMIT = 60
@@ -46,6 +47,8 @@ class RunVerdict:
     """Lead, interval and queries, and what more would be needed."""
     limits: tuple[str, ...]
     """Who judged, what was not judged, what could change the decision: one sentence each."""
+    side_by_side: str = ""
+    """Who is preferred in pairs, and whether this agrees with RQS; empty without a head-to-head comparison."""
     digits: int = 2
     """Decimals of RQS in these sentences; what stands beside them has as many."""
 
@@ -56,8 +59,8 @@ class RunVerdict:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """At most three, without empty ones."""
-        return tuple(filter(None, (self.decision, self.numbers, " ".join(self.limits))))
+        """At most three, without empty ones; one more with a head-to-head comparison."""
+        return tuple(filter(None, (self.decision, self.numbers, self.side_by_side, " ".join(self.limits))))
 
 
 def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict:
@@ -79,7 +82,8 @@ def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict
         numbers = numbers if comparison is None else f"So far: {decision.removeprefix(_UNDECIDED)} {numbers}"
         decision = f"Not finished: {unfinished} judged."
     limits = tuple(_limits(facts, summary, findings))
-    return RunVerdict(decision, numbers, limits, _digits(comparison, summary))
+    side = _side_by_side(findings)
+    return RunVerdict(decision, numbers, limits, side, _digits(comparison, summary))
 
 
 def _clear_words(comparison: "Comparison | None", facts: RunFacts) -> str:
@@ -535,6 +539,127 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
     }
     told = "; ".join(f"{direction.value}: {enumerated(bots)}" for direction, bots in found.items() if bots)
     yield f"Compared with the baseline, {over}: {told or 'no significant change of RQS'}."
+
+
+# Pairs
+
+
+def _side_by_side(findings: Findings) -> str:
+    """Whether pairs say what RQS says of the two best bots, and the figures."""
+    found, comparison = findings.head_to_head, findings.comparison
+    if found is None or not found.asked:
+        return ""
+    if found.trust.problem:
+        return f"Side by side there is no verdict: {found.trust.problem}. Use a stronger judge."
+    if comparison is None or not comparison.rivals:
+        return ""
+    best, rival = comparison.winner, comparison.rivals[0]
+    if found.choice == MATCHING:
+        return _by_strengths(found, best)
+    pair = found.pair(best, rival.bot)
+    if pair is None or pair.win_rate is None:
+        return f"Side by side, {_short(best)} and {_short(rival.bot)} could not be compared."
+    return _by_pair(pair, is_separated=rival.is_significant)
+
+
+def _by_pair(pair: "PairSummary", *, is_separated: bool) -> str:
+    """On the bot with the highest RQS, as it sees the next one; `is_separated` says whether RQS is clear."""
+    best, rival = _short(pair.one), _short(pair.other)
+    if pair.queries < FEWEST_ROWS:
+        return f"Side by side, {best} wins {_pair_figures(pair)}; too few queries for a conclusion."
+    if not pair.is_significant:
+        return f"Side by side there is no clear preference between {best} and {rival}: {_pair_figures(pair)}."
+    is_same = (pair.win_rate or 0) > 0.5
+    shown = pair if is_same else pair.seen_from(pair.other)
+    told = f"{_short(shown.one)} is preferred in {_pair_figures(shown)}."
+    if not is_separated:
+        return f"RQS does not separate them; side by side, {told}"
+    if is_same:
+        return f"{best} leads by both measures: side by side, {told}"
+    return f"The two measures disagree: side by side, {told} {_by_criterion(shown)}".strip()
+
+
+def _pair_figures(pair: "PairSummary") -> str:
+    """'58% of 20 queries (95% CI 51–65%; 11 wins, 4 ties, 5 losses; 2 of 20 depend on the order)'."""
+    parts = [f"95% CI {_percent_range(pair.interval)}"] if pair.interval else []
+    counts = ((pair.wins, "win", "wins"), (pair.ties, "tie", "ties"), (pair.losses, "loss", "losses"))
+    parts.append(", ".join(f"{count:,} {one if count == 1 else several}" for count, one, several in counts))
+    parts += [f"{pair.flips:,} of {pair.judged:,} depend on the order"] if pair.flips else []
+    parts += [f"{pair.failed:,} not judged"] if pair.failed else []
+    parts += [f"{percent(pair.at_equal_length)} at equal length"] if pair.at_equal_length is not None else []
+    return f"{percent(pair.win_rate or 0)} of {_queries(pair.queries, pair.queries)} ({'; '.join(parts)})"
+
+
+def _percent_range(interval: "Interval") -> str:
+    return f"{percent(interval.low).rstrip('%')}–{percent(interval.high)}"
+
+
+def _by_criterion(pair: "PairSummary") -> str:
+    """What the judge preferred on each point."""
+    told = ", ".join(f"{name} {percent(rate)}" for name, rate in pair.criteria.items())
+    return f"Win rates by point: {told}." if told else ""
+
+
+def _by_strengths(found: "HeadToHead", best: str) -> str:
+    strongest = next(iter(found.strengths), None)
+    if strongest is None:
+        return ""
+    limits = f" (95% CI {_percent_range(strongest.interval)})" if strongest.interval else ""
+    behind = sum(each.is_behind for each in found.strengths)
+    others = len(found.strengths) - 1
+    beats = f"{behind:,} of {others:,} others" if behind < others else f"all {others:,} others"
+    told = (
+        f"{_short(strongest.bot)} is expected to win {percent(strongest.win_rate)}{limits} against an average bot, and "
+        f"is significantly preferred to {beats}"
+    )
+    if strongest.bot == best:
+        return f"Side by side, the same bot is first: {told}."
+    if any(each.bot == best and each.is_behind for each in found.strengths):
+        return f"The two measures disagree: side by side, {told}, {_short(best)} among them."
+    return f"Side by side, another bot is first, not clearly before {_short(best)}: {told}."
+
+
+def preference_words(pair: "PairSummary", found: "HeadToHead | None") -> str:
+    """The verdict on two bots for a cell beside their figures."""
+    if pair.win_rate is None:
+        return "not judged"
+    if found and found.trust.problem:
+        return "no verdict: the judge failed its controls"
+    if pair.queries < FEWEST_ROWS:
+        return "too few queries"
+    if not pair.is_significant:
+        return "no clear preference"
+    return "preferred" if pair.win_rate > 0.5 else "not preferred"
+
+
+def trust_words(found: "HeadToHead") -> Iterator[str]:
+    """What shows whether the judge compares responses or something else, one sentence each."""
+    trust = found.trust
+    if trust.problem:
+        yield f"No verdict: {trust.problem}. Use a stronger judge."
+    yield (
+        f"Controls: the judge called {trust.controls_tied:,} of {trust.controls:,} pairs of identical responses a tie "
+        "(at least 70% are needed)."
+    )
+    if trust.decided:
+        yield (
+            f"Position: the response that is shown first won {percent(trust.first_wins / trust.decided)} of "
+            f"{trust.decided:,} decisions (35–65% is accepted)."
+        )
+    if trust.judged:
+        yield (
+            f"Flips: in {trust.flips:,} of {trust.judged:,} comparisons ({percent(trust.flips / trust.judged)}) the "
+            "same position won in both orders. Flips are frequent if bots are equally good."
+        )
+    if trust.longer_of:
+        yield (
+            f"Length: the longer response is preferred in {percent(trust.longer_wins / trust.longer_of)} of "
+            f"{trust.longer_of:,} decided comparisons."
+        )
+    if found.compared:
+        yield f"RQS: {found.differing:,} of {found.compared:,} comparisons prefer the response with the lower RQS."
+    if found.failed:
+        yield f"Not judged: {found.failed:,} of {found.asked:,} pairs. They are in no figure."
 
 
 # Beside the verdict

@@ -27,6 +27,7 @@ from rag_eval.rubric import EvaluationRubric
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.metered_store import RunAccount
+from rag_eval.run.pairs import PairJudge
 from rag_eval.store.batch_records import ANSWERED, BatchRecord, BatchRecords, BatchState, CallState, JobRecord
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
@@ -84,6 +85,7 @@ class BatchPlan:
     can_ask_online: bool
     habits: Mapping[str, Habit] = field(default_factory=dict)
     """How the bots cite, over all rows."""
+    pairs: PairJudge | None = None
 
 
 def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
@@ -308,7 +310,7 @@ class BatchRun:
 
     def _judges(self, judge: BatchJudge) -> Judges:
         settings = self._plan.settings
-        judges = Judges.llm(settings, judge, self._store, self._plan.rubric)
+        judges = Judges.llm(settings, judge, self._store, self._plan.rubric, self._plan.pairs)
         return judges.with_citations(settings, self._plan.habits)
 
     def _read_results(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rag_eval.judge.masking import without_keys
-from rag_eval.records import CaseResult, Evidence, RubricOutcome, Score
+from rag_eval.records import CaseResult, Evidence, PairVerdict, RubricOutcome, Score
 
 
 def concealed(result: CaseResult, secrets: Collection[str]) -> CaseResult:
@@ -20,7 +20,13 @@ def concealed(result: CaseResult, secrets: Collection[str]) -> CaseResult:
         further=_scores(result.further, secrets),
         toxicity=_score(result.toxicity, secrets),
         rubric=None if result.rubric is None else _rubric(result.rubric, secrets),
+        pairs=tuple(_pair(pair, secrets) for pair in result.pairs),
     )
+
+
+def _pair(pair: PairVerdict, secrets: Collection[str]) -> PairVerdict:
+    reasons = tuple(without_keys(text, secrets) for text in pair.reasons)
+    return replace(pair, reasons=reasons, reason=without_keys(pair.reason, secrets))
 
 
 def _scores(scores: Mapping[str, Score], secrets: Collection[str]) -> Mapping[str, Score]:

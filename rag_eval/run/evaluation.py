@@ -18,8 +18,19 @@ from rag_eval.judge.calls import gather, sampled
 from rag_eval.judge.masking import without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
-from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, RunStats, Score, TaskUsage, Usage
-from rag_eval.results.scoring import failure_modes, mean_score, rqs
+from rag_eval.records import (
+    TOXICITY,
+    Case,
+    CaseResult,
+    PairVerdict,
+    Row,
+    RubricOutcome,
+    RunStats,
+    Score,
+    TaskUsage,
+    Usage,
+)
+from rag_eval.results.scoring import failure_modes, mean_score, rqs, with_gaps
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.concealing import concealed
 from rag_eval.run.judges import Judges
@@ -100,13 +111,27 @@ class Evaluation:
             dict(self.redactor.counts) if self.redactor else {},
         )
 
-    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+    def results(self, rows: Iterable[Row], *, with_pairs: bool = True) -> Iterator[tuple[CaseResult, ...]]:
         """The results of each row, bots in the order of the sheet, rows in the order given.
+
+        Responses are compared in pairs with them if the run does that at all, unless `compared` is to do it.
 
         When an LLM run stops, the remaining rows still come: what the store knows is served, and what was not
         judged is marked so. A stopped offline run ends where it is.
         """
-        yield from self._scheduler.run(self._coroutines(rows), window=32 + 2 * self._workers)
+        yield from self._scheduler.run(
+            self._coroutines(rows, with_pairs=with_pairs), window=32 + 2 * self._workers
+        )
+
+    def compared(self, results: Iterable[tuple[CaseResult, ...]]) -> Iterator[tuple[CaseResult, ...]]:
+        """The results of rows that are judged, with their responses compared in pairs; as they are without pairs."""
+
+        def coroutines() -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
+            for row in results:
+                self._rows.append(row[0].case.row)
+                yield self._compare_row(row)
+
+        yield from self._scheduler.run(coroutines(), window=32 + 2 * self._workers)
 
     def import_meanwhile(self, modules: Iterable[str]) -> None:
         """Import these, one at a time, while there is nothing to do but to wait for a reply."""
@@ -123,31 +148,52 @@ class Evaluation:
             self.judges.account.keep()
         self.judges.judge.close()
 
-    def _coroutines(self, rows: Iterable[Row]) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
+    def _coroutines(
+        self, rows: Iterable[Row], *, with_pairs: bool
+    ) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
         for row in rows:
             if self.judges.is_proxy and self.stopped:
                 return
             self._rows.append(row.number)
-            yield self._judge_row(row)
+            yield self._judge_row(row, with_pairs=with_pairs)
 
-    async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
+    async def _judge_row(self, row: Row, *, with_pairs: bool) -> tuple[CaseResult, ...]:
         """The judges sees the row redacted, and shortened; the results are about the row as it is."""
         whole = self.redactor.row(row)
         seen = self._shortener.row(whole)
         parts: list[Awaitable[Any]] = [
+            self._compare(seen) if with_pairs else _no_pairs(seen),
             self._rate(seen.query),
             *map(self._judge_case, seen.cases, (case.chunks for case in whole.cases)),
         ]
-        toxicity, *verdicts = await gather(parts)
+        pairs, toxicity, *verdicts = await gather(parts)
         results = [
             concealed(self._result(case, scores, extra, rubric, toxicity), self._secrets)
             for case, (scores, extra, rubric) in zip(seen.cases, verdicts, strict=True)
         ]
         advice = await self._advise(results)
-        return tuple(
+        judged = [
             replace(result, case=case, recommendation=without_keys(text, self._secrets))
             for case, result, text in zip(row.cases, results, advice, strict=True)
-        )
+        ]
+        return self._with_pairs(judged, pairs)
+
+    async def _compare_row(self, results: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
+        cases = tuple(result.case for result in results)
+        row = Row(cases[0].row, cases[0].query, cases)
+        return self._with_pairs(results, await self._compare(self._shortener.row(self.redactor.row(row))))
+
+    async def _compare(self, row: Row) -> Sequence[tuple[PairVerdict, ...]]:
+        return await (self.judges.pairs.judge(row) if self.judges.pairs else _no_pairs(row))
+
+    def _with_pairs(
+        self, results: Sequence[CaseResult], pairs: Sequence[tuple[PairVerdict, ...]]
+    ) -> tuple[CaseResult, ...]:
+        found = [
+            concealed(replace(result, pairs=of_case), self._secrets) if of_case else result
+            for result, of_case in zip(results, pairs, strict=True)
+        ]
+        return with_gaps(found)
 
     async def _rate(self, query: str) -> Score:
         if self.judges.toxicity is None:
@@ -187,6 +233,10 @@ class Evaluation:
             further=extra,
             rubric=rubric,
         )
+
+
+async def _no_pairs(row: Row) -> Sequence[tuple[PairVerdict, ...]]:
+    return [()] * len(row.cases)
 
 
 async def _measure(metrics: Sequence[Metric], case: Case, whole: Case, samples: int) -> _Scores:

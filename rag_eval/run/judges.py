@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.rubric.judge import RubricJudge
     from rag_eval.run.metered_store import RunAccount
+    from rag_eval.run.pairs import PairJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Judges:
     rubric: "RubricJudge | None" = None
     habits: Mapping[str, Habit] = field(default_factory=dict)
     """How the bots cite, if citations are judged."""
+    pairs: "PairJudge | None" = None
+    """None without a head-to-head comparison."""
     fallbacks: Fallbacks = field(default_factory=dict)
     """Grows while the metrics judge."""
     account: "RunAccount | None" = None
@@ -77,7 +80,12 @@ class Judges:
 
     @classmethod
     def llm(
-        cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
+        cls,
+        settings: Settings,
+        judge: Judge,
+        store: ReplyStore,
+        rubric: "EvaluationRubric | None" = None,
+        pairs: "PairJudge | None" = None,
     ) -> Self:
         """A model as the judge, asked in the form of [judge] prompts, with no more than [limits] max_prompt_tokens."""
         from rag_eval.rubric.judge import RubricJudge
@@ -93,6 +101,7 @@ class Judges:
             fallbacks=fallbacks,
             extra_metrics=_extra_metrics(settings),
             rubric=RubricJudge(rubric) if rubric else None,
+            pairs=pairs,
         )
 
 

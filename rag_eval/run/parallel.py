@@ -141,7 +141,7 @@ class ParallelEvaluation(Evaluation):
     def stop_requested(self) -> bool:
         return self._stop is not None
 
-    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+    def results(self, rows: Iterable[Row], *, with_pairs: bool = True) -> Iterator[tuple[CaseResult, ...]]:
         """As in one process. After a stop the rows that are with the workers still come, and no others."""
 
         def parts() -> Iterator[tuple[str, _Part]]:

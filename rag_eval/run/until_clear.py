@@ -116,9 +116,8 @@ class UntilClear:
         for begin, look in pairwise([Look(0, 0.0), *self.looks]):
             places = self._order[begin.rows : look.rows]
             # Nothing of the next look is sent before this one is decided.
-            for results, place in zip(
-                evaluation.results(self._rows[place] for place in places), places, strict=False
-            ):
+            rows = (self._rows[place] for place in places)
+            for results, place in zip(evaluation.results(rows, with_pairs=False), places, strict=False):
                 found[place] = results
                 for result in results:
                     summarizer.add(result)
@@ -130,7 +129,8 @@ class UntilClear:
             self._record(is_over=is_over)
             if is_over:
                 break
-        yield from (found[place] for place in sorted(found))
+        # Pairs decide nothing about the end: they are compared after it, for the rows that were judged.
+        yield from evaluation.compared(found[place] for place in sorted(found))
 
     def _is_over(self, summarizer: Summarizer) -> bool:
         decided, is_over = self._decided

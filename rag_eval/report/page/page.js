@@ -666,7 +666,7 @@ async function drawCase(i) {
       marked(row.g, marksIn(REFERENCE, row.g, evidence))),
     chunksOf(mine, row, evidence, i, cases.length),
     mine.w ? el("section", {}, heading("What to do", cases.length > 1 ? bot(i) : ""), el("div", { class: "text", dir: "auto" }, mine.w)) : null,
-    rubricOf(mine), documentsOf(mine), evidenceList(evidence, mine, row, i, cases.length));
+    rubricOf(mine), pairsOf(row, i), documentsOf(mine), evidenceList(evidence, mine, row, i, cases.length));
   show(header(`Row ${rowNumber(i)}`, order.indexOf(i), bot(i)), content);
   content.scrollTop = isSameRow ? scroll : 0;
   const strip = content.querySelector(".bots"), card = content.querySelector(".chosen");
@@ -743,6 +743,14 @@ function rubricOf(mine) {
   const points = rubric.of === undefined ? "" : `, ${rubric.n} of ${rubric.of} points`;
   const result = rubric.p === undefined ? rubric.r || rubric.o : `${rubric.p ? "PASS" : "FAIL"}${points}`;
   return el("section", {}, el("h3", {}, `Rubric: ${result}`), el("ul", { class: "plain" }, ...lines));
+}
+
+function pairsOf(row, i) {
+  const found = row.c.flatMap((one) => (one.v || []).map(([other, preferred, reason]) => [meta.bots[one.b], other, preferred, reason]))
+    .filter(([one, other]) => one === bot(i) || other === bot(i));
+  if (!found.length) return null;
+  return el("section", {}, el("h3", {}, "Head to head"), el("ul", { class: "plain" }, ...found.map(([one, other, preferred, reason]) =>
+    el("li", {}, el("b", {}, one === other ? preferred : `${one} against ${other}: ${preferred}`), el("span", { class: "dim" }, reason ? `. ${reason}` : "")))));
 }
 
 function documentsOf(mine) {

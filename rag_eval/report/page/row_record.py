@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.records import Case, CaseResult, Evidence, Outcome, RunFacts, Score
+from rag_eval.report.pair_tables import preferred, reason_of
 
 TEXT_LIMIT = 100_000
 """Characters that the page keeps of one text."""
@@ -63,7 +64,7 @@ def _case(
     result: CaseResult, facts: RunFacts, bots: Mapping[str, int], places: Mapping[str, int], limit: int
 ) -> Json:
     """b: bot, a: response, k: chunks by rank, s: what is behind the scores, w: recommendation, h: human labels,
-    f: flags, d: gold and retrieved documents, r: rubric."""
+    f: flags, d: gold and retrieved documents, r: rubric, v: pairs."""
     case = result.case
     key = case.row, case.bot
     finder = _Finder(result, places, limit)
@@ -83,6 +84,7 @@ def _case(
             "f": [*facts.flags_of(result), *([cut] if cut else [])],
             "d": None if case.gold_ids is None else [list(case.gold_ids), list(case.retrieved_ids or ())],
             "r": _rubric(result),
+            "v": [[pair.other, preferred(case.bot, pair), reason_of(pair)] for pair in result.pairs] or None,
         }
     )
 

@@ -58,7 +58,11 @@ def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         partial += f'<p class="partial">{safe(unfit_words(facts))}</p>'
     more = "".join(
         f'<p class="{look}">{safe(text)}</p>'
-        for look, text in (("lead", said.numbers), ("limits", " ".join(said.limits)))
+        for look, text in (
+            ("lead", said.numbers),
+            ("lead", said.side_by_side),
+            ("limits", " ".join(said.limits)),
+        )
         if text
     )
     byline = "".join(f"<li>{safe(each)}</li>" for each in _byline(facts, summary))

@@ -1,0 +1,543 @@
+"""Responses compared in pairs: who is preferred, how sure that is, and whether the judge is fit to say so. Pure."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.records import MATCHING, Case, CaseResult, Outcome, PairVerdict
+from rag_eval.results.looks import key_of
+from rag_eval.results.stored import State
+from rag_eval.results.summary import FEWEST_ROWS
+
+if TYPE_CHECKING:
+    from rag_eval.results.intervals import Floats, Interval
+
+FEWEST_TIED = 0.7
+"""Share of the controls, pairs of identical responses, that a judge must call a tie."""
+FIRST_SHARE = (0.35, 0.65)
+"""Between these must be the share of decisions for the response that was shown first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """Two bots over the queries for which their responses were compared. Repeats of a query count once."""
+
+    one: str
+    other: str
+    queries: int
+    wins: int
+    """Queries for which the response of `one` is preferred in both orders."""
+    ties: int
+    """All others: ties, and preferences that depend on the order."""
+    losses: int
+    failed: int
+    """Queries for which the judge failed in at least one order."""
+    win_rate: float | None
+    """Of `one`: (1 + mean) / 2 of values from -1 to 1. None without any query."""
+    interval: "Interval | None"
+    """95% interval of the win rate; None for few queries. Of all pairs together, if all pairs were judged."""
+    is_significant: bool
+    """One of the bots is preferred, by a test over all pairs. Always false for a matching."""
+    pvalue: float | None
+    """Adjusted for all pairs; None if it was not tested."""
+    flips: int
+    """Cases in which the same position won in both orders."""
+    judged: int
+    """Cases that were judged in both orders; the others have equal or empty responses."""
+    longer_wins: int
+    """Decided cases in which the longer response is preferred."""
+    longer_of: int
+    """Decided cases with responses of different lengths."""
+    at_equal_length: float | None
+    """Win rate of `one` if both were equally long; None unless each is often the longer one."""
+    criteria: Mapping[str, float]
+    """Win rates of `one` by criterion."""
+
+    def seen_from(self, bot: str) -> "PairSummary":
+        """The same with this bot as `one`."""
+        if bot == self.one:
+            return self
+        from rag_eval.results.intervals import Interval
+
+        mirrored = self.interval and Interval(1 - self.interval.high, 1 - self.interval.low)
+        return PairSummary(
+            self.other, self.one, self.queries, self.losses, self.ties, self.wins, self.failed,
+            _mirrored(self.win_rate), mirrored, self.is_significant, self.pvalue, self.flips, self.judged,
+            self.longer_wins, self.longer_of, _mirrored(self.at_equal_length),
+            {name: 1 - value for name, value in self.criteria.items()},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """A bot among all others, from the pairs of all of them (Bradley and Terry 1952)."""
+
+    bot: str
+    win_rate: float
+    """Expected against an average bot, 0 to 1."""
+    interval: "Interval | None"
+    """95%; None for few queries."""
+    queries: int
+    is_behind: bool
+    """Significantly weaker than the strongest bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What shows whether a judge compares responses or something else. Counts of decisions and of pairs."""
+
+    flips: int
+    judged: int
+    """Cases that were judged in both orders."""
+    first_wins: int
+    """Decisions for the response that was shown first."""
+    decided: int
+    """Decisions that are not a tie."""
+    controls_tied: int
+    controls: int
+    """Responses that were compared with themselves."""
+    longer_wins: int
+    longer_of: int
+
+    @property
+    def problem(self) -> str:
+        """Why there is no verdict, as a clause; empty if the judge may be trusted."""
+        if self.controls and self.controls_tied < FEWEST_TIED * self.controls:
+            return f"the judge called only {self.controls_tied:,} of {self.controls:,} pairs of equal responses a tie"
+        low, high = FIRST_SHARE
+        if self.decided and not low <= self.first_wins / self.decided <= high:
+            share = self.first_wins / self.decided
+            return f"the response that is shown first won {share:.0%} of {self.decided:,} decisions"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadToHead:
+    """What the comparison in pairs comes to."""
+
+    choice: str
+    """ALL_PAIRS or MATCHING."""
+    pairs: tuple[PairSummary, ...]
+    """Of every two bots, in the order of the sheet."""
+    strengths: tuple[Strength, ...]
+    """The strongest bot first; none for fewer than four bots."""
+    trust: Trust
+    failed: int = 0
+    """Pairs that the judge failed to judge."""
+    asked: int = 0
+    """Pairs that were to be judged or settled."""
+    differing: int = 0
+    """Pairs that prefer the response with the lower RQS."""
+    compared: int = 0
+    """Pairs with a preference whose responses differ in RQS."""
+
+    def pair(self, one: str, other: str) -> PairSummary | None:
+        """Two bots as `one` sees them; None if they were not compared."""
+        found = next((each for each in self.pairs if {each.one, each.other} == {one, other}), None)
+        return found.seen_from(one) if found and found.queries else None
+
+
+class PairTally:
+    """Told of every result. Keeps numbers for each pair and query."""
+
+    def __init__(self, bots: Sequence[str], choice: str) -> None:
+        self._bots, self._choice = [*bots], choice
+        self._pairs: dict[tuple[str, str], _Pair] = {pair: _Pair() for pair in combinations(bots, 2)}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, result: CaseResult) -> None:
+        key = ""
+        for verdict in result.pairs:
+            if verdict.other == result.case.bot:
+                self._add_control(verdict)
+                continue
+            key = key or _key_of(result.case)
+            pair, is_swapped = (result.case.bot, verdict.other), False
+            if pair not in self._pairs:
+                pair, is_swapped = (pair[1], pair[0]), True
+            self._pairs[pair].add(key, verdict, is_swapped=is_swapped)
+            self._counts["asked"] += 1
+            self._counts["failed"] += verdict.outcome is Outcome.FAILED
+            self._counts["compared"] += bool(verdict.value and verdict.rqs_gap)
+            self._counts["differing"] += verdict.differs_from_rqs
+            for position, order in enumerate(verdict.orders):
+                self._counts["decided"] += order != "tie"
+                self._counts["first"] += order == ("this", "other")[position]
+
+    def _add_control(self, verdict: PairVerdict) -> None:
+        if verdict.outcome is Outcome.SCORED:
+            self._counts["controls"] += 1
+            self._counts["controls_tied"] += verdict.value == 0
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {"counts": dict(self._counts), "pairs": [pair.state() for pair in self._pairs.values()]}
+
+    def merge(self, state: State) -> None:
+        """Add what a part of the run has."""
+        self._counts.update(state["counts"])
+        for pair, counted in zip(self._pairs.values(), state["pairs"], strict=True):
+            pair.merge(counted)
+
+    def head_to_head(self) -> HeadToHead:
+        """All of it; the same for the same verdicts in any order of the rows."""
+        pairs = {names: pair for names, pair in self._pairs.items() if pair.values or pair.failed}
+        counts = self._counts
+        trust = Trust(
+            sum(pair.flips for pair in pairs.values()),
+            sum(pair.judged for pair in pairs.values()),
+            counts["first"],
+            counts["decided"],
+            counts["controls_tied"],
+            counts["controls"],
+            sum(pair.longer_wins for pair in pairs.values()),
+            sum(pair.longer_of for pair in pairs.values()),
+        )
+        is_matching = self._choice == MATCHING
+        tests = {} if is_matching else _tested(pairs)
+        summaries = tuple(
+            pair.summary(*names, tests.get(names), is_trusted=not trust.problem)
+            for names, pair in pairs.items()
+        )
+        strengths = (
+            _strengths(self._bots, pairs, is_trusted=not trust.problem) if len(self._bots) > FEW_BOTS else ()
+        )
+        return HeadToHead(
+            self._choice, summaries, strengths, trust, counts["failed"], counts["asked"], counts["differing"],
+            counts["compared"],
+        )  # fmt: skip
+
+
+FEW_BOTS = 3
+"""Up to here each pair has enough queries of its own."""
+
+
+@dataclass(slots=True)
+class _Pair:
+    """The verdicts on two bots."""
+
+    values: dict[str, list[float]] = field(default_factory=dict)
+    """By key of the query: sum of the values, their number, and the sums of the criteria."""
+    failed: set[str] = field(default_factory=set)
+    """Keys of the queries."""
+    names: list[str] = field(default_factory=list)
+    """Of the criteria."""
+    criteria: dict[str, list[float]] = field(default_factory=dict)
+    """By criterion: sum and number."""
+    lengths: "array[float]" = field(default_factory=lambda: array("d"))
+    """Value and both numbers of characters, of each case that was judged."""
+    flips: int = 0
+    judged: int = 0
+
+    def add(self, key: str, verdict: PairVerdict, *, is_swapped: bool) -> None:
+        if verdict.outcome is not Outcome.SCORED or verdict.value is None:
+            self.failed.add(key)
+            return
+        sign = -1 if is_swapped else 1
+        found = self.values.setdefault(key, [0.0, 0.0])
+        found[0] += sign * verdict.value
+        found[1] += 1
+        for name, value in verdict.criteria.items():
+            counted = self.criteria.setdefault(name, [0.0, 0.0])
+            counted[0] += sign * value
+            counted[1] += 1
+        if verdict.orders:
+            self.judged += 1
+            self.flips += verdict.is_flipped
+        if len(verdict.lengths) == 2:
+            self.lengths.extend((sign * verdict.value, *verdict.lengths[::sign]))
+
+    def state(self) -> State:
+        return {
+            "values": self.values,
+            "failed": sorted(self.failed),
+            "criteria": self.criteria,
+            "lengths": [*self.lengths],
+            "counts": [self.flips, self.judged],
+        }
+
+    def merge(self, state: State) -> None:
+        for mine, theirs in ((self.values, state["values"]), (self.criteria, state["criteria"])):
+            for key, counted in theirs.items():
+                before = mine.setdefault(key, [0.0, 0.0])
+                mine[key] = [one + other for one, other in zip(before, counted, strict=True)]
+        self.failed.update(state["failed"])
+        self.lengths.extend(state["lengths"])
+        self.flips += state["counts"][0]
+        self.judged += state["counts"][1]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """By key of the query, in the order of the keys."""
+        return {key: total / count for key, (total, count) in sorted(self.values.items())}
+
+    @property
+    def longer_wins(self) -> int:
+        return sum(value * (one - other) > 0 for value, one, other in self._cases())
+
+    @property
+    def longer_of(self) -> int:
+        return sum(bool(value * (one - other)) for value, one, other in self._cases())
+
+    def _cases(self) -> Iterator[tuple[float, float, float]]:
+        return zip(self.lengths[::3], self.lengths[1::3], self.lengths[2::3], strict=True)
+
+    def summary(self, one: str, other: str, test: "Any", *, is_trusted: bool) -> PairSummary:
+        means = self.means
+        values = [*means.values()]
+        interval = test.interval if test else _interval(values)
+        return PairSummary(
+            one,
+            other,
+            queries=len(values),
+            wins=sum(value >= 1 for value in values),
+            ties=sum(-1 < value < 1 for value in values),
+            losses=sum(value <= -1 for value in values),
+            failed=len(self.failed - means.keys()),
+            win_rate=_rate(sum(values) / len(values)) if values else None,
+            interval=_interval_of_rate(interval, values) if len(values) >= FEWEST_ROWS else None,
+            is_significant=bool(test and test.is_significant and is_trusted and len(values) >= FEWEST_ROWS),
+            pvalue=test.pvalue if test else None,
+            flips=self.flips,
+            judged=self.judged,
+            longer_wins=self.longer_wins,
+            longer_of=self.longer_of,
+            at_equal_length=_at_equal_length([*self._cases()]),
+            criteria={name: _rate(total / count) for name, (total, count) in self.criteria.items()},
+        )
+
+
+_CLUSTER = 32
+"""Digits of a key that are the same for the questions of a conversation."""
+
+
+def _key_of(case: Case) -> str:
+    """Of the question; questions of one conversation are one cluster and begin with the same digits."""
+    question = " ".join(case.question.split()).encode("utf-8", "surrogatepass")
+    return key_of(case)[:_CLUSTER] + sha256(question).hexdigest()[:_CLUSTER]
+
+
+def _clustered(table: "Floats", keys: Sequence[str]) -> "Floats":
+    """A row for each cluster, with the same mean of each column; NaN where a column has no value."""
+    import numpy as np
+
+    numbers: dict[str, int] = {}
+    which = np.array([numbers.setdefault(key[:_CLUSTER], len(numbers)) for key in keys], dtype=int)
+    sums = np.zeros((len(numbers), table.shape[1]))
+    counts = np.zeros_like(sums)
+    np.add.at(sums, which, np.nan_to_num(table))
+    np.add.at(counts, which, ~np.isnan(table))
+    share = (counts > 0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    return np.where(counts > 0, sums * share, np.nan)
+
+
+def _rate(value: float) -> float:
+    """The win rate for a mean from -1 to 1."""
+    return (1 + value) / 2
+
+
+def _mirrored(rate: float | None) -> float | None:
+    return None if rate is None else 1 - rate
+
+
+def _interval(values: Sequence[float]) -> "Interval | None":
+    from rag_eval.results.intervals import reported_interval
+
+    return reported_interval(values)
+
+
+def _interval_of_rate(interval: "Interval | None", values: Sequence[float]) -> "Interval | None":
+    """Of equal values a bootstrap knows nothing: there it is the interval of a share."""
+    from rag_eval.results.intervals import Interval, wilson_interval
+
+    if interval and interval.low == interval.high:
+        return wilson_interval(round(_rate(values[0]) * len(values)), len(values))
+    return interval and Interval(max(0.0, _rate(interval.low)), min(1.0, _rate(interval.high)))
+
+
+def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any]:
+    """Each pair against 'neither is preferred', all pairs together.
+
+    A pair that was not judged might have said the opposite of what the others say: a claim must stand that.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
+    from rag_eval.results.comparison import compare_columns
+
+    keys = sorted({key for pair in pairs.values() for key in (*pair.values, *pair.failed)})
+    place = {key: number for number, key in enumerate(keys)}
+    table = np.full((len(keys), len(pairs)), np.nan)
+    worst = table.copy()
+    for column, pair in enumerate(pairs.values()):
+        means = pair.means
+        against = -1.0 if sum(means.values()) > 0 else 1.0
+        for key in pair.failed - means.keys():
+            worst[place[key], column] = against
+        for key, value in means.items():
+            table[place[key], column] = worst[place[key], column] = value
+    tests = compare_columns(_clustered(table, keys))
+    if any(pair.failed - pair.values.keys() for pair in pairs.values()):
+        sure = compare_columns(_clustered(worst, keys))
+        tests = [
+            replace(
+                test,
+                is_significant=test.is_significant and other.is_significant and other.mean * test.mean > 0,
+            )
+            for test, other in zip(tests, sure, strict=True)
+        ]
+    return dict(zip(pairs, tests, strict=True))
+
+
+# Length
+
+
+_FEWEST_LONGER = 5
+
+
+def _at_equal_length(cases: Sequence[tuple[float, float, float]]) -> float | None:
+    """Win rate of the first bot without what length explains.
+
+    A regression on odd functions of the ratio of lengths, its sign and a curve that levels off, whose constant is the
+    rate at equal length. A judge that prefers the longer response always, or the more the longer it is, comes to 50%.
+    """
+    import numpy as np
+
+    table = np.array(cases, dtype=float).reshape(-1, 3)
+    values, ratio = table[:, 0], np.log((1 + table[:, 1]) / (1 + table[:, 2]))
+    if min((ratio > 0).sum(), (ratio < 0).sum()) < _FEWEST_LONGER:
+        return None
+    scale = float(np.sqrt((ratio**2).mean()))
+    features = np.column_stack([np.ones(len(ratio)), np.sign(ratio), np.tanh(ratio / scale)])
+    constant = float(np.linalg.lstsq(features, values, rcond=None)[0][0])
+    return _rate(min(1.0, max(-1.0, constant)))
+
+
+# Strengths
+
+
+_RIDGE = 1e-6
+"""Keeps the strength of a bot finite that always wins; it moves others by less than a millionth."""
+_RESAMPLES = 2_000
+
+
+def bradley_terry(wins: "Floats", start: "Floats | None" = None) -> "Floats":
+    """Strengths with the sum 0, so that P(i beats j) = 1 / (1 + exp(strength j - strength i)).
+
+    `wins[..., i, j]` is how often i beat j, a tie as half a win of each; leading axes are several tables. Maximum
+    likelihood (Bradley and Terry 1952) by Newton's method.
+    """
+    import numpy as np
+
+    bots = wins.shape[-1]
+    games = wins + np.swapaxes(wins, -1, -2)
+    theta = np.zeros(wins.shape[:-1]) if start is None else np.broadcast_to(start, wins.shape[:-1]).copy()
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(theta[..., None, :] - theta[..., :, None]))
+        slope = (wins - games * chance).sum(axis=-1) - 2 * _RIDGE * theta
+        weights = games * chance * (1 - chance)
+        hessian = -weights
+        index = np.arange(bots)
+        hessian[..., index, index] += weights.sum(axis=-1) + 2 * _RIDGE
+        # The strengths are only known up to a constant; this makes their sum 0.
+        hessian += 1.0 / bots
+        step = np.linalg.solve(hessian, slope[..., None])[..., 0]
+        theta = theta + np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-10:
+            break
+    return np.asarray(theta - theta.mean(axis=-1, keepdims=True))
+
+
+def _strengths(
+    bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], *, is_trusted: bool
+) -> tuple[Strength, ...]:
+    """From all pairs; intervals by resampling queries, the test by contrasts of what each query adds to strengths."""
+    import numpy as np
+
+    from rag_eval.results.comparison import bots_behind
+    from rag_eval.results.intervals import (
+        Interval,
+        bca_levels,
+        pooled,
+        quantiles,
+        resampled_counts,
+        student_quantile,
+    )
+
+    tables = _by_query(bots, pairs)
+    played = np.flatnonzero(tables.sum(axis=(0, 2)) + tables.sum(axis=(0, 1))).tolist()
+    if len(played) < 2:
+        return ()
+    tables = tables[:, played][:, :, played]
+    names = [bots[index] for index in played]
+    count = len(tables)
+    theta = bradley_terry(tables.sum(axis=0))
+    leader = names[int(theta.argmax())]
+    rng = np.random.default_rng(0)
+    flat = pooled(tables.reshape(count, -1), rng)
+    resampled = np.concatenate([counts @ flat for counts in resampled_counts(len(flat), _RESAMPLES, rng)])
+    replicates = bradley_terry(resampled.reshape(-1, len(played), len(played)), theta)
+    reach = student_quantile(0.975, max(count - 1, 1)) * (len(flat) / max(len(flat) - 1, 1)) ** 0.5
+    behind: frozenset[str] = frozenset()
+    if is_trusted and count >= FEWEST_ROWS:
+        behind = bots_behind(leader, _influences(tables), names)
+        worst = _by_query(bots, pairs, leader)[:, played][:, :, played]
+        if behind and any(
+            leader in pair and found.failed - found.values.keys() for pair, found in pairs.items()
+        ):
+            behind &= bots_behind(leader, _influences(worst), names)
+    found = []
+    for index, name in enumerate(names):
+        interval = None
+        if count >= FEWEST_ROWS:
+            levels = bca_levels(replicates[:, index], float(theta[index]), 0.0, reach)
+            low, high = quantiles(replicates[:, index], levels)
+            interval = Interval(_logistic(low), _logistic(high))
+        games = int(np.count_nonzero(tables[:, index].sum(axis=1) + tables[:, :, index].sum(axis=1)))
+        found.append(Strength(name, _logistic(theta[index]), interval, games, name in behind))
+    return tuple(sorted(found, key=lambda each: -each.win_rate))
+
+
+def _logistic(value: float) -> float:
+    import math
+
+    return 1 / (1 + math.exp(-value))
+
+
+def _by_query(bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], against: str = "") -> "Floats":
+    """Clusters x bots x bots: wins, a tie as half of one. What failed speaks against the bot `against`, if given.
+
+    A cluster is a query with its repeats, or a conversation."""
+    import numpy as np
+
+    numbers = {bot: number for number, bot in enumerate(bots)}
+    keys = sorted(
+        {key for pair in pairs.values() for key in (*pair.values, *(pair.failed if against else ()))}
+    )
+    clusters: dict[str, int] = {}
+    place = {key: clusters.setdefault(key[:_CLUSTER], len(clusters)) for key in keys}
+    tables = np.zeros((len(clusters), len(bots), len(bots)))
+    for names, pair in pairs.items():
+        one, other = (numbers[name] for name in names)
+        means = pair.means
+        if against in names:
+            means |= dict.fromkeys(pair.failed - means.keys(), -1.0 if names[0] == against else 1.0)
+        for key, value in means.items():
+            tables[place[key], one, other] += _rate(value)
+            tables[place[key], other, one] += 1 - _rate(value)
+    return tables
+
+
+def _influences(tables: "Floats") -> "Floats":
+    """Queries x bots: what each query adds to the strengths, to the first order, if all bots are equally strong."""
+    import numpy as np
+
+    games = (tables + np.swapaxes(tables, 1, 2)).sum(axis=0)
+    information = (np.diag(games.sum(axis=1)) - games) / 4
+    scores = (tables - np.swapaxes(tables, 1, 2)).sum(axis=2) / 2
+    return np.asarray(scores @ np.linalg.pinv(information) * len(tables))

@@ -1,0 +1,68 @@
+"""Two tables with answers to the same queries as one: those of the second become further bots."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rag_eval.errors import InputError
+from rag_eval.records import Row
+from rag_eval.tables.table import Table
+
+_OLD = " (old)"
+
+
+def with_earlier_answers(table: Table, earlier: Table) -> Table:
+    """The rows of `table` whose query is in both, with the bots of `earlier` under their names and '(old)'.
+
+    Queries match if they differ in white space only; the n-th row of a query joins the n-th one there. The ground truth
+    is that of `table` if it has one, so that all bots are judged by the same. Raises InputError if no query is in both.
+    """
+    waiting: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in earlier.rows:
+        waiting[_same(row.query)].append(row)
+    for found in waiting.values():
+        found.reverse()
+    rows = tuple(_joined(table, waiting))
+    if not rows:
+        raise InputError(
+            f"--against {earlier.path}: none of its {len(earlier.rows):,} queries is in {table.path}; name a file with "
+            "earlier answers to the same queries"
+        )
+    left = sum(map(len, waiting.values()))
+    note = (
+        f"--against {earlier.path.name}: {len(rows):,} of {len(table.rows):,} rows have the same query there and are "
+        f"judged; left out: {len(table.rows) - len(rows):,} rows of {table.path.name}, {left:,} of {earlier.path.name}."
+    )
+    return replace(
+        table,
+        rows=rows,
+        bots=(*table.bots, *(f"{bot}{_OLD}" for bot in earlier.bots)),
+        warnings=(*table.warnings, *(f"{earlier.path.name}: {each}" for each in earlier.warnings), note),
+        has_documents=table.has_documents or earlier.has_documents,
+    )
+
+
+def _joined(table: Table, waiting: dict[str, list[Row]]) -> Iterator[Row]:
+    for row in table.rows:
+        if not (found := waiting.get(_same(row.query))):
+            continue
+        first = row.cases[0]
+        cases = (
+            replace(
+                case,
+                row=row.number,
+                bot=f"{case.bot}{_OLD}",
+                query=row.query,
+                reference=case.reference if first.reference is None else first.reference,
+                columns=first.columns,
+                human={},
+                source=first.source,
+                source_row=first.source_row,
+            )
+            for case in found.pop().cases
+        )
+        yield replace(row, cases=(*row.cases, *cases))
+
+
+def _same(query: str) -> str:
+    return " ".join(query.split())

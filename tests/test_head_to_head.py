@@ -1,0 +1,640 @@
+"""Responses compared in pairs: the calls, the figures, what the report says, and what is refused."""
+
+import gzip
+import json
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from csv import DictReader
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Run, azure, read_sheet, wait_for
+from fake_judge import Answer, FakeJudge, Request, honest_reply, structured
+from files import CONTEXT, sheet_of, write_table
+from forking import Forker
+
+from rag_eval.configuration.settings import Settings
+from rag_eval.records import ALL_PAIRS, MATCHING, Case, CaseResult, Outcome, PairVerdict, Score
+from rag_eval.results.comparison import compare_columns
+from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
+from rag_eval.run.pairs import PairJudge, _rounds
+
+SINGLE = ("--prompts", "single")
+WORDS = "river mountain castle bridge market harbour garden museum station forest valley island".split()
+BOTS = ("Atlas", "Birch", "Cedar", "Dune", "Elm", "Fir")
+_RECORDED = (
+    Path(os.environ.get("RAG_EVAL_FIXTURES", "/nowhere")).parent / "recorded" / "mt_bench_pairs.csv.gz"
+)
+
+
+def answers(path: Path, rows: int, wrong: Sequence[int]) -> Path:
+    """Each bot has so many words wrong of the ten of the ground truth, and at random up to two more."""
+    draw = random.Random(len(wrong))
+    lines = []
+    for number in range(rows):
+        truth = draw.sample(WORDS, 10)
+        texts = []
+        for count in wrong:
+            kept = 10 - count - draw.randint(0, 2)
+            texts.append(" ".join([*truth[:kept], *(f"wrong{each}" for each in range(10 - kept))]))
+        lines.append([f"Which places, question {number}?", " ".join(truth), *texts, " ".join(truth)])
+    header = ["Query", "Ground_Truth", *(f"Bot_{bot}" for bot in BOTS[: len(wrong)]), "Context"]
+    return write_table(path, header, *lines)
+
+
+def run_of(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def pairs_of(judge: FakeJudge) -> list[dict[str, Any]]:
+    """What the judge was shown, comparison by comparison."""
+    return [
+        json.loads(request.body["messages"][-1]["content"])
+        for request in judge.requests
+        if request.task == "pair"
+    ]
+
+
+def replying(
+    change: Callable[[dict[str, Any], dict[str, Any]], object],
+) -> Callable[[Request], Answer | None]:
+    """A judge whose replies on pairs are changed: given what it was shown and what it would say."""
+
+    def answer(request: Request) -> Answer | None:
+        if request.task != "pair":
+            return None
+        said = json.loads(honest_reply(request.prompt))
+        change(json.loads(request.body["messages"][-1]["content"]), said)
+        return structured(json.dumps(said), request)
+
+    return answer
+
+
+def overall(said: dict[str, Any], side: str) -> None:
+    said.update(
+        dict.fromkeys((name for name in said if name in ("correct", "supported", "useful", "overall")), side)
+    )
+
+
+CHOIX = [0.685028256, 0.008159405, -0.346593831, -0.346593831]
+
+# Figures
+
+
+def verdict(
+    other: str, value: float, orders: tuple[str, ...] = (), lengths: tuple[int, int] = (50, 50)
+) -> PairVerdict:
+    names = {1.0: ("this", "this"), -1.0: ("other", "other"), 0.5: ("this", "tie"), -0.5: ("tie", "other")}
+    return PairVerdict(
+        other, Outcome.SCORED, value, orders or names.get(value, ("tie", "tie")), lengths=lengths
+    )
+
+
+def counted(
+    bots: Sequence[str], verdicts: Sequence[tuple[str, str, PairVerdict]], choice: str = ALL_PAIRS
+) -> HeadToHead:
+    """Of a query and a bot, a verdict each."""
+    tally = PairTally(bots, choice)
+    for query, bot, said in verdicts:
+        case = Case(2, bot, query, "x")
+        off = Score.not_applicable("toxicity", "off")
+        tally.add(CaseResult(case=case, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,)))
+    return tally.head_to_head()
+
+
+def test_a_win_is_one_in_both_orders_and_everything_else_a_tie() -> None:
+    values = [1.0, 1.0, 0.5, 0.0, -0.5, -1.0]
+    found = counted("AB", [(f"q{n}", "A", verdict("B", value)) for n, value in enumerate(values)])
+    (pair,) = found.pairs
+    assert (pair.wins, pair.ties, pair.losses, pair.queries) == (2, 3, 1, 6)
+    assert pair.win_rate == pytest.approx((1 + sum(values) / 6) / 2)
+    other = pair.seen_from("B")
+    assert (other.wins, other.losses, other.win_rate) == (1, 2, pytest.approx(1 - (pair.win_rate or 0)))
+
+
+def test_repeats_of_a_query_count_once() -> None:
+    found = counted("AB", [("q", "A", verdict("B", 1.0))] * 9 + [("r", "A", verdict("B", -1.0))])
+    assert found.pairs[0].win_rate == 0.5
+    assert found.pairs[0].queries == 2
+
+
+def test_questions_of_a_conversation_are_one_piece_of_evidence() -> None:
+    """Twelve answers of which each is preferred are clear; the same as four conversations of three are not."""
+    tally, alone = PairTally("AB", ALL_PAIRS), PairTally("AB", ALL_PAIRS)
+    off = Score.not_applicable("toxicity", "off")
+    for number in range(12):
+        case = Case(2, "A", f"q{number}", "x")
+        for each, found in ((case, alone), (replace(case, conversation=f"c{number // 3}"), tally)):
+            found.add(
+                CaseResult(
+                    case=each, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(verdict("B", 1.0),)
+                )
+            )
+    assert alone.head_to_head().pairs[0].is_significant
+    (pair,) = tally.head_to_head().pairs
+    assert (pair.queries, pair.wins, pair.win_rate) == (12, 12, 1.0)
+    assert not pair.is_significant
+
+
+def test_a_failed_pair_is_in_no_figure_and_can_take_a_claim_away() -> None:
+    good = [(f"q{n}", "A", verdict("B", 1.0)) for n in range(12)]
+    clear = counted("AB", good)
+    assert clear.pairs[0].is_significant
+    assert clear.pairs[0].interval is not None
+    assert 0.7 < clear.pairs[0].interval.low < 0.8, "twelve wins of twelve do not make certain (Wilson)"
+    lost = [(f"x{n}", "A", PairVerdict("B", Outcome.FAILED, code="truncated")) for n in range(8)]
+    found = counted("AB", good + lost)
+    (pair,) = found.pairs
+    assert (pair.queries, pair.failed, pair.win_rate) == (12, 8, 1.0)
+    assert not pair.is_significant
+    assert (found.failed, found.asked) == (8, 20)
+
+
+def test_strengths_are_those_of_choix() -> None:
+    """Of choix 0.4.1, opt_pairwise with alpha 0 and each win in four parts."""
+    wins = np.array(
+        [[0, 11.5, 14.25, 17.0], [8.5, 0, 12.75, 9.0], [5.75, 7.25, 0, 10.5], [3.0, 11.0, 9.5, 0]]
+    )
+    assert bradley_terry(wins) == pytest.approx(CHOIX, abs=1e-6)
+
+
+def test_a_bot_that_always_wins_has_a_finite_strength() -> None:
+    wins = np.array([[0.0, 9.0, 9.0], [0.0, 0.0, 5.0], [0.0, 4.0, 0.0]])
+    found = bradley_terry(wins)
+    assert np.isfinite(found).all()
+    assert found.argmax() == 0
+    assert found.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_parts_come_to_the_same_as_the_whole() -> None:
+    draw = random.Random(5)
+    verdicts = [
+        (f"q{n}", one, verdict(other, draw.choice([1.0, 0.5, 0.0, -1.0])))
+        for n in range(40)
+        for one, other in combinations("ABCD", 2)
+    ]
+    whole, parts = PairTally("ABCD", ALL_PAIRS), [PairTally("ABCD", ALL_PAIRS) for _ in range(2)]
+    off = Score.not_applicable("toxicity", "off")
+    for number, (query, bot, said) in enumerate(verdicts):
+        result = CaseResult(
+            case=Case(2, bot, query, "x"), rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,)
+        )
+        whole.add(result)
+        parts[number >= 100].add(result)
+    merged = PairTally("ABCD", ALL_PAIRS)
+    for part in parts:
+        merged.merge(json.loads(json.dumps(part.state())))
+    assert merged.head_to_head() == whole.head_to_head()
+
+
+@pytest.mark.parametrize("kind", ["always", "the more the longer"])
+def test_a_judge_that_only_likes_length_comes_to_half_at_equal_length(kind: str) -> None:
+    """The first bot writes half as much again; it wins most comparisons for that reason."""
+    draw = np.random.default_rng(3)
+    verdicts = []
+    for number in range(2_000):
+        lengths = int(draw.lognormal(5.4, 0.5)), int(draw.lognormal(5.0, 0.5))
+        ratio = np.log(lengths[0] / lengths[1])
+        chance = float(ratio > 0) if kind == "always" else 1 / (1 + np.exp(-3 * ratio))
+        value = 1.0 if draw.random() < chance else -1.0
+        verdicts.append((f"q{number}", "A", verdict("B", value, lengths=lengths)))
+    (pair,) = counted("AB", verdicts).pairs
+    assert (pair.win_rate or 0) > 0.65
+    assert pair.at_equal_length == pytest.approx(0.5, abs=0.02)
+
+
+def test_length_cannot_be_told_apart_if_one_bot_is_always_longer() -> None:
+    (pair,) = counted("AB", [(f"q{n}", "A", verdict("B", 1.0, lengths=(90, 50))) for n in range(30)]).pairs
+    assert pair.at_equal_length is None
+    assert (pair.longer_wins, pair.longer_of) == (30, 30)
+
+
+def test_a_judge_that_prefers_a_position_or_a_copy_gives_no_verdict() -> None:
+    first = [(f"q{n}", "A", verdict("B", 0.0, ("this", "other"))) for n in range(20)]
+    found = counted("AB", first)
+    assert "shown first won 100% of 40 decisions" in found.trust.problem
+    controls = [
+        (f"c{n}", "A", PairVerdict("A", Outcome.SCORED, float(n < 8), ("this" if n < 8 else "tie",)))
+        for n in range(20)
+    ]
+    good = [(f"q{n}", "A", verdict("B", 1.0)) for n in range(20)]
+    found = counted("AB", good + controls)
+    assert "only 12 of 20 pairs of equal responses a tie" in found.trust.problem
+    assert not found.pairs[0].is_significant
+    assert counted("AB", good + controls[8:]).pairs[0].is_significant
+
+
+def test_columns_are_tested_together_and_without_their_gaps() -> None:
+    draw = np.random.default_rng(2)
+    table = draw.choice([-1.0, 0.0, 1.0], (80, 3))
+    table[:, 0] = draw.choice([-1.0, 1.0], 80, p=[0.2, 0.8])
+    table[draw.random((80, 3)) < 0.3] = np.nan
+    first, *others = compare_columns(table)
+    assert first.is_significant
+    assert first.mean == pytest.approx(np.nanmean(table[:, 0]))
+    assert first.interval is not None
+    assert 0 < first.interval.low < first.mean < first.interval.high
+    assert not any(test.is_significant for test in others)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bots", [2, 3])
+def test_equal_bots_are_rarely_told_apart(bots: int) -> None:
+    """At most 5% of tables; of 400, 33 are three standard errors above."""
+    draw = np.random.default_rng(bots)
+    pairs = bots * (bots - 1) // 2
+    wrong = 0
+    for _ in range(400):
+        table = draw.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (50, pairs))
+        table[draw.random(table.shape) < 0.1] = np.nan
+        wrong += any(test.is_significant for test in compare_columns(table, resamples=1_999))
+    assert wrong <= 33
+
+
+# Pairs
+
+
+@pytest.mark.parametrize(("bots", "calls"), [(2, 2), (3, 6), (4, 4), (5, 4), (6, 6), (12, 12)])
+def test_calls_per_query(bots: int, calls: int) -> None:
+    rounds = _rounds(bots)
+    assert sorted(pair for each in rounds for pair in each) == [*combinations(range(bots), 2)]
+    for each in rounds:
+        assert max(Counter(bot for pair in each for bot in pair).values()) == 1
+    queries = [f"q{number}" for number in range(400)]
+    judge = PairJudge([str(bot) for bot in range(bots)], queries, Settings())
+    assert judge.choice == (ALL_PAIRS if bots < 4 else MATCHING)
+    assert {2 * len(each) for each in judge._rounds} == {calls}
+
+
+def test_few_queries_are_compared_in_all_pairs() -> None:
+    assert PairJudge(BOTS, [f"q{number}" for number in range(20)], Settings()).choice == ALL_PAIRS
+
+
+# Runs
+
+
+def test_two_bots_are_compared_in_both_orders_without_their_names(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 25, (0, 6))
+    ended = run_cli(
+        "in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", "--html", "r.html", "--csv", "csv",
+        "--markdown", "r.md", **azure(judge),
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    shown = pairs_of(judge)
+    assert len(shown) == 2 * 25 + 20
+    assert not any(
+        bot in request.prompt for request in judge.requests if request.task == "pair" for bot in BOTS[:2]
+    )
+    seen = {(each["FIRST"], each["SECOND"]) for each in shown if each["FIRST"] != each["SECOND"]}
+    assert {(second, first) for first, second in seen} == seen
+    document = run_of(tmp_path / "r.json")
+    (pair,) = document["head_to_head"]["pairs"]
+    assert (pair["one"], pair["wins"], pair["losses"], pair["queries"]) == ("Atlas", 25, 0, 25)
+    assert document["head_to_head"]["trust"]["controls_tied"] == 20
+    words = document["leaderboard"]["verdict_lines"]["side_by_side"]
+    assert words.startswith(
+        "Atlas leads by both measures: side by side, Atlas is preferred in 100% of 25 queries"
+    )
+    for path in ("r.html", "r.md"):
+        assert "preferred in 100% of 25 queries" in (tmp_path / path).read_text(encoding="utf-8")
+    assert words in ended.out
+    sheet = read_sheet(tmp_path / "r.xlsx", "Head to Head")
+    assert [line["Win Rate"] for line in sheet[:2]] == [1, 0]
+    assert [line["Verdict"] for line in sheet[:2]] == ["preferred", "not preferred"]
+    lines = read_sheet(tmp_path / "r.xlsx", "Pairs")
+    assert len(lines) == 25 + 20
+    assert {line["Preferred"] for line in lines} == {"Atlas", "control: tie"}
+    assert (tmp_path / "csv" / "pairs.csv").read_text(encoding="utf-8-sig").count("\n") >= 45
+
+
+def test_without_the_option_nothing_is_compared(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 5, (0, 3))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--json", "r.json", **azure(judge))
+    assert ended.code == 0
+    assert not pairs_of(judge)
+    document = run_of(tmp_path / "r.json")
+    assert document["head_to_head"] is None
+    assert not any("pairs" in case for case in document["cases"])
+    assert "ide by side" not in ended.out
+
+
+def test_equal_and_empty_responses_need_no_call(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    lines = [
+        ["Question one?", "Paris", "It is Paris.", " It is  Paris. ", CONTEXT],
+        ["Question two?", "Paris", "It is Paris.", "", CONTEXT],
+        ["Question three?", "Paris", "", "", CONTEXT],
+    ]
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *lines)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    assert ended.code == 0
+    assert all(shown["FIRST"] == shown["SECOND"] for shown in pairs_of(judge))
+    document = run_of(tmp_path / "r.json")
+    values = [case["pairs"][0]["value"] for case in document["cases"] if case["bot"] == "A" and case["pairs"]]
+    assert values == [0.0, 1.0, 0.0]
+    assert document["head_to_head"]["trust"]["judged"] == 0
+
+
+def test_a_judge_that_likes_the_first_response_gives_no_verdict(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 12, (0, 3))
+    judge.always = replying(lambda shown, said: overall(said, "first"))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge))
+    assert ended.code == 0
+    assert (
+        "Side by side there is no verdict: the judge called only 0 of 12 pairs of equal responses a tie."
+        in ended.out
+    )
+    assert {line["Verdict"] for line in read_sheet(tmp_path / "r.xlsx", "Head to Head")[:2]} == {
+        "no verdict: the judge failed its controls"
+    }
+
+
+@pytest.mark.parametrize(
+    "words", [("First", "SECOND.", "Tie"), ("1", "2", "neither"), ("answer 1", "Answer 2", "equal")]
+)
+def test_honest_words_for_a_side_are_read(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, str, str]
+) -> None:
+    answers(tmp_path / "in.xlsx", 3, (0, 3))
+    spelled = dict(zip(("first", "second", "tie"), words, strict=True))
+    judge.always = replying(lambda shown, said: overall(said, spelled[said["overall"]]))
+    run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    found = run_of(tmp_path / "r.json")["head_to_head"]
+    assert (found["failed"], found["pairs"][0]["wins"], found["trust"]["controls_tied"]) == (0, 3, 3)
+
+
+def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 12, (0, 3))
+
+    def off_the_menu(shown: dict[str, Any], said: dict[str, Any]) -> None:
+        if "question 3?" in shown["query"]:
+            overall(said, "the better one")
+
+    judge.always = replying(off_the_menu)
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
+    ended = run_cli(*words, **azure(judge))
+    document = run_of(tmp_path / "r.json")
+    assert document["head_to_head"]["failed"] == 1
+    assert document["head_to_head"]["pairs"][0]["queries"] == 11
+    assert ended.code == 3
+    assert "add --retry-errors" in ended.err
+    judge.always = None
+    asked = len(judge.requests)
+    ended = run_cli(*words, "--retry-errors", **azure(judge))
+    assert ended.code == 0, ended.err
+    assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
+    assert 2 <= len(judge.requests) - asked <= 4, "only the failed pair, and a check of the endpoint"
+
+
+def test_the_two_measures_can_disagree(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 25, (0, 5))
+    contrary = {"first": "second", "second": "first", "tie": "tie"}
+    judge.always = replying(lambda shown, said: overall(said, contrary[said["overall"]]))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    document = run_of(tmp_path / "r.json")
+    assert "The two measures disagree: side by side, Birch is preferred in 100% of 25 queries" in ended.out
+    assert "Win rates by point: correct 100%" in ended.out
+    assert document["leaderboard"]["standings"][0]["bot"] == "Atlas", "the star follows RQS"
+    assert document["head_to_head"]["differing"] == document["head_to_head"]["compared"] > 0
+    flagged = [case["row"] for case in document["cases"] if "pair differs from RQS" in case["flags"]]
+    assert len(flagged) == document["head_to_head"]["differing"]
+
+
+def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 50, (0, 1, 2, 3))
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head")
+    told = run_cli(*words, "--dry-run", **azure(judge))
+    assert not judge.requests
+    assert run_cli(*words, **azure(judge)).code == 0
+    assert f"head_to_head: {len(pairs_of(judge))}\n" in told.out
+
+
+def test_a_capped_run_goes_on_and_pays_nothing_twice(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 20, (0, 3))
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
+    ended = run_cli(*words, "--max-calls", "40", **azure(judge))
+    assert ended.code == 4
+    part = run_of(tmp_path / "r.json")["head_to_head"]
+    assert 0 < part["failed"] < 20
+    assert len(judge.requests) <= 40
+    assert run_cli(*words, **azure(judge)).code == 0
+    bodies = [json.dumps(each.body, sort_keys=True) for each in judge.requests if each.task != "preflight"]
+    assert len(bodies) == len(set(bodies))
+    assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
+
+
+def test_a_killed_run_goes_on_and_pays_nothing_twice(
+    forker: Forker, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 20, (0, 3))
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
+
+    def hold(request: Request) -> None:
+        if len(pairs_of(judge)) > 20:
+            wait_for(lambda: judge.always is None, 120)
+
+    judge.always = hold
+    run = forker.start(tmp_path, *words, variables=azure(judge))
+    wait_for(lambda: len(pairs_of(judge)) > 20, 120)
+    run.signal(signal.SIGKILL)
+    run.wait()
+    answered = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[:18]}
+    judge.always = None
+    asked = len(pairs_of(judge))
+    ended = forker.start(tmp_path, *words, variables=azure(judge)).wait()
+    assert ended.code == 0, ended.err
+    again = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[asked:]}
+    assert not again & answered
+    assert run_of(tmp_path / "r.json")["head_to_head"]["pairs"][0]["queries"] == 20
+
+
+def test_a_run_that_stops_when_clear_is_compared_afterwards(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 30, (0, 6))
+    ended = run_cli(
+        "in.xlsx",
+        "-o",
+        "r.xlsx",
+        *SINGLE,
+        "--until-clear",
+        "--head-to-head",
+        "--json",
+        "r.json",
+        **azure(judge),
+    )
+    document = run_of(tmp_path / "r.json")
+    rows = document["run"]["looks"][document["end"]["looks_taken"] - 1]["rows"]
+    assert f"clear after {rows} of 30 rows" in ended.out, ended.out
+    assert document["head_to_head"]["pairs"][0]["queries"] == rows < 30
+    kinds = [request.task for request in judge.requests]
+    assert "case" not in kinds[kinds.index("pair") :], "pairs come after the last look"
+
+
+def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
+    assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json").code == 0
+    before = run_of(tmp_path / "a.json")
+    dry = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", "--dry-run", **azure(judge))
+    assert not judge.requests
+    ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", "--json", "b.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    assert judge.tasks().keys() == {"pair", "preflight"}
+    assert f"head_to_head: {len(pairs_of(judge))}\n" in dry.out
+    after = run_of(tmp_path / "b.json")
+    assert [case["rqs"] for case in after["cases"]] == [case["rqs"] for case in before["cases"]]
+    assert len(after["head_to_head"]["pairs"]) == 3
+    assert after["end"]["usage"]["calls"] == len(pairs_of(judge))
+    assert "Scores from a.json; pairs judged by Azure OpenAI" in ended.out
+    asked = len(judge.requests)
+    again = run_cli("b.json", "-o", "c.xlsx", "--report-only", "--json", "c.json", "--alpha", "0.9")
+    assert again.code == 0, again.err
+    assert len(judge.requests) == asked
+    rescored = run_of(tmp_path / "c.json")
+    assert rescored["head_to_head"]["pairs"] == after["head_to_head"]["pairs"]
+    rqs = {(case["row"], case["bot"]): case["rqs"] for case in rescored["cases"]}
+    gaps = [
+        (pair["rqs_gap"], rqs[case["row"], case["bot"]] - rqs[case["row"], pair["other"]])
+        for case in rescored["cases"]
+        for pair in case["pairs"]
+    ]
+    assert all(found == pytest.approx(wanted) for found, wanted in gaps)
+
+
+def test_answers_of_an_earlier_file_become_further_bots(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    header = ["Query", "Ground_Truth", "Bot_Atlas", "Context"]
+    lines = [[f"Which city, question {n}?", "Paris is right", "Paris is right", CONTEXT] for n in range(14)]
+    write_table(tmp_path / "new.xlsx", header, *lines, ["Only here?", "x", "y", CONTEXT])
+    earlier = [[f" Which  city, question {n}?", "Wrong truth", "Paris", CONTEXT] for n in reversed(range(14))]
+    write_table(tmp_path / "old.csv", header, *earlier, ["Only there?", "x", "y", CONTEXT])
+    ended = run_cli(
+        "new.xlsx",
+        "--against",
+        "old.csv",
+        "--head-to-head",
+        "-o",
+        "r.xlsx",
+        *SINGLE,
+        "--json",
+        "r.json",
+        **azure(judge),
+    )
+    assert ended.code == 0, ended.err
+    assert (
+        "14 of 15 rows have the same query there and are judged; left out: 1 rows of new.xlsx, 1 of old.csv"
+        in ended.err
+    )
+    document = run_of(tmp_path / "r.json")
+    assert document["run"]["bots"] == ["Atlas", "Atlas (old)"]
+    assert {case["reference"] for case in document["cases"]} == {"Paris is right"}
+    assert {case["response"] for case in document["cases"] if case["bot"] == "Atlas (old)"} == {"Paris"}
+    assert document["head_to_head"]["pairs"][0]["wins"] == 14
+
+
+def test_bots_by_the_dozen_have_strengths(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 90, (0, 1, 2, 3, 5, 7))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    found = run_of(tmp_path / "r.json")["head_to_head"]
+    assert found["choice"] == "matching"
+    assert [each["bot"] for each in found["strengths"]][:1] == ["Atlas"]
+    assert found["strengths"][-1]["bot"] == "Fir"
+    assert found["strengths"][-1]["is_behind"]
+    assert len(pairs_of(judge)) <= 90 * 6 + 20
+    assert "Side by side, the same bot is first: Atlas is expected to win" in ended.out
+    assert [line["Bot"] for line in read_sheet(tmp_path / "r.xlsx", "Strengths")[:6]] == [
+        each["bot"] for each in found["strengths"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--judge", "offline", "--head-to-head"), "--head-to-head: needs an LLM judge"),
+        (("--head-to-head", "some"), "'some'"),
+        (
+            ("--head-to-head", "--shard-rows", "2", "-o", "out"),
+            "--head-to-head: cannot be used with a run in shards",
+        ),
+        (("--against", "none.csv"), "none of its 1 queries is in in.xlsx"),
+        (("--against", "in.xlsx", "-o", "in.xlsx"), "in.xlsx"),
+        (("--against", "nowhere.xlsx"), "nowhere.xlsx"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_any_call(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    write_table(tmp_path / "none.csv", ["Query", "Bot_A"], ["Something else?", "No."])
+    ended = run_cli("in.xlsx", *words, **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert told in ended.err
+
+
+def test_one_bot_is_refused(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["What?", "That."])
+    ended = run_cli("in.xlsx", "--head-to-head", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert "add a second column Bot_<name>" in ended.err
+
+
+def test_the_file_may_follow_the_option_without_its_value(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    for words in (
+        ("--head-to-head", "in.xlsx"),
+        ("--head-to-head", "all", "in.xlsx"),
+        ("in.xlsx", "--head-to-head"),
+    ):
+        assert run_cli(*words, "--dry-run", **azure(judge)).code == 0
+
+
+# Recorded judges
+
+
+@pytest.mark.skipif(not _RECORDED.exists(), reason="recorded verdicts are not beside the checkout")
+def test_recorded_judges_come_to_the_wins_of_the_source() -> None:
+    """Six judges, 80 questions and 15 pairs of models in both orders."""
+    with gzip.open(_RECORDED, "rt", encoding="utf-8") as file:
+        rows = [*DictReader(file)]
+    orders = [{"A": "this", "B": "other", "tie": "tie"}, {"A": "other", "B": "this", "tie": "tie"}]
+    for judge in sorted({row["judge"] for row in rows}):
+        mine = [row for row in rows if row["judge"] == judge]
+        bots = sorted({row[name] for row in mine for name in ("model_a", "model_b")})
+        verdicts, wanted = [], Counter[tuple[str, str, str]]()
+        for row in mine:
+            said = row["winner_a_first"], row["winner_b_first"]
+            one, other = row["model_a"], row["model_b"]
+            wanted[one, other, row["winner"]] += 1
+            if "error" in said:
+                verdicts.append((row["question"], one, PairVerdict(other, Outcome.FAILED, code="error")))
+                continue
+            names = tuple(order[word] for order, word in zip(orders, said, strict=True))
+            value = sum({"this": 0.5, "other": -0.5, "tie": 0.0}[name] for name in names)
+            verdicts.append((row["question"], one, PairVerdict(other, Outcome.SCORED, value, names)))
+        found = counted(bots, verdicts)
+        assert len(found.pairs) == 15
+        for pair in found.pairs:
+            names = (
+                (pair.one, pair.other)
+                if any(key[:2] == (pair.one, pair.other) for key in wanted)
+                else (pair.other, pair.one)
+            )
+            of = {winner: count for (*both, winner), count in wanted.items() if tuple(both) == names}
+            assert (pair.wins, pair.losses) == (of.get(pair.one, 0), of.get(pair.other, 0))
+            assert pair.ties == of.get("tie", 0) + of.get("inconsistent", 0)
