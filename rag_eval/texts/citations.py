@@ -226,19 +226,30 @@ _SOURCES = (
 _NAMES_SOURCES = re.compile(rf"\W*(?:{_SOURCES}\W*)?", re.IGNORECASE)
 _LISTS_SOURCES = re.compile(rf"\W*{_SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
 _SOURCES_BEFORE = re.compile(rf"(?<!\w){_SOURCES}\s*[:：]?\s*\Z", re.IGNORECASE)
-_NUMBERED_WORD = re.compile(
-    r"(?<!\w)(?:pages?|pp?\.|sections?|sec\.|clauses?|articles?|art\.|chapters?|ch\.|figures?|figs?\.|tables?|tab\.|steps?"
-    r"|questions?|equations?|eqs?\.|items?|options?|level|version|rows?|columns?|lines?|index|position|nos?\.|numbers?"
-    r"|interval|range|between|from|aged?|ages|array|list|vector|matrix|tuple|set|scores?|versions?"
-    r"|seiten?|s\.|abschnitt|artikel|kapitel|kap\.|abb(?:ildung|\.)|tabelle|schritt|frage|gleichung|nr\.|nummer|zeile"
-    r"|spalte|intervall|bereich|zwischen|liste|alter|stufe"
-    r"|páginas?|págs?\.|sección|artículo|capítulo|figura|tabla|paso|pregunta|ecuación|número|intervalo|rango|entre"
-    r"|lista|artigo|seção|página|tabela|passo|questão|chapitre|figure|tableau|étape|numéro|intervalle|liste"
-    r"|pagina|sezione|articolo|capitolo|tabella|passo|intervallo|numero|hoofdstuk|artikel|tabel|stap"
-    r"|страниц[аеы]|раздел|стать[яи]|глав[аы]|рис\.|таблиц[аы]|шаг|интервал[еа]?|номер)\s*\Z"
-    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|第|配列|区間|範囲)\s*\Z",
+_NUMBERED_WORDS = (
+    r"(?:pages?|pp?\.|sections?|sec\.|clauses?|articles?|art\.|chapters?|ch\.|figures?|figs?\.|tables?|tab\.|steps?"
+    r"|questions?|equations?|eqs?\.|rows?|columns?|nos?\."
+    r"|seiten?|s\.|abschnitt|artikel|kapitel|kap\.|abb(?:ildung|\.)|tabelle|schritt|frage|gleichung|nr\.|zeile|spalte"
+    r"|páginas?|págs?\.|sección|artículo|capítulo|figura|tabla|paso|pregunta|ecuación"
+    r"|artigo|seção|página|tabela|passo|questão|chapitre|figure|tableau|étape"
+    r"|pagina|sezione|articolo|capitolo|tabella|passo|hoofdstuk|artikel|tabel|stap"
+    r"|страниц[аеы]|раздел|стать[яи]|глав[аы]|рис\.|таблиц[аы]|шаг)"
+)
+"""Words that may have a number of their own, as in "see page [2]"."""
+_NUMBERED = re.compile(rf"(?<!\w){_NUMBERED_WORDS}\s*\Z", re.IGNORECASE)
+_BARE = re.compile(
+    r"(?:\A|[.!?:;(]|(?<!\w)(?:in|on|of|to|at|see|read|from|per|under|by|and|or|with|answer|auf|nach|laut|siehe|von|mit"
+    rf"|und|voir|selon|et|en|de|y|según|e|di|secondo|zie|op|na|volgens|на|в|см|из|по|и))\.?\s*{_NUMBERED_WORDS}\s*\Z",
     re.IGNORECASE,
 )
+_GOES_ON = re.compile(r"[ \t]+[a-zß-öø-ÿа-яё]")
+_PAIRED = re.compile(
+    r"(?<!\w)(?:intervals?|range|between|from|aged?|ages|array|list|vector|matrix|tuple|set|intervall|bereich|zwischen"
+    r"|alter|intervalos?|rango|entre|intervalles?|intervallo|liste|lista|интервал[еа]?)\s*\Z"
+    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|配列|区間|範囲)\s*\Z",
+    re.IGNORECASE,
+)
+"""Words that two numbers follow, as in "the interval [0, 1]"."""
 _VARIABLES = """
     arr array arrays args argv params list lists lst items data nums numbers vec vector str string row rows col cols
     matrix mat tuple values vals keys elements buffer buf result results output input dict map obj grid dp memo stack
@@ -286,7 +297,11 @@ def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool
         return line > 0 and _is_line_of_marks(text, line)
     if before.rstrip(" \t,;&").endswith("]"):
         return bool(found) and not text[found[-1].end : form.start()].strip(" \t,;&")
-    return _are_words(before)
+    if not _are_words(before):
+        return False
+    if _NUMBERED.search(before):
+        return not (_BARE.search(before) or _GOES_ON.match(text, form.end()))
+    return not (_PAIRED.search(before) and re.search(r"\d\D+\d", form[0]))
 
 
 def _is_line_of_marks(text: str, start: int) -> bool:
@@ -296,7 +311,7 @@ def _is_line_of_marks(text: str, start: int) -> bool:
 
 
 def _are_words(before: str) -> bool:
-    """Whether a text that ends before a bracket ends in words, and these are not followed by a number by themselves."""
+    """Whether a text that ends before a bracket ends in words."""
     bare = before.rstrip(" \t\u00a0\u202f")
     if _SOURCES_BEFORE.search(bare):
         return True
@@ -305,9 +320,8 @@ def _are_words(before: str) -> bool:
     last = bare[-1:]
     if not (last.isalnum() or last in _CLOSING or _is_mark(last)) or not re.search(r"[^\W_]", bare):
         return False
-    if bare == before and (word := _IDENTIFIER.search(bare)) and _is_code(word[0]):
-        return False
-    return not _NUMBERED_WORD.search(bare)
+    word = _IDENTIFIER.search(bare) if bare == before else None
+    return not (word and _is_code(word[0]))
 
 
 def _is_mark(character: str) -> bool:
