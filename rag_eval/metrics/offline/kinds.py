@@ -76,17 +76,22 @@ _NUMERALS = frozenset(
         douze dos tres cuatro cinco seis siete ocho nueve diez doce
     """)
 )
+_DIGIT = r"\d(?![\d,\s-]{0,20}+\])"
+"""Not one of a citation such as [1] or [1, 2], which answers nothing."""
 _NUMBER = re.compile(
-    r"\d|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty"
+    rf"{_DIGIT}|"
+    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty"
     r"|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|several|percent)\b"
 )
 _DATE = re.compile(
-    r"\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    rf"{_DIGIT}|"
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|century|decade)\b"
 )
-_FOREIGN_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(sorted(_NUMERALS))})\b")
+_FOREIGN_NUMBER = re.compile(rf"{_DIGIT}|\b(?:{'|'.join(sorted(_NUMERALS))})\b")
 _FOREIGN_DATE = re.compile(
-    r"\d|\b(?:januar|februar|marz|april|mai|juni|juli|august|september|oktober|november|dezember|janvier|fevrier|mars"
+    rf"{_DIGIT}|"
+    r"\b(?:januar|februar|marz|april|mai|juni|juli|august|september|oktober|november|dezember|janvier|fevrier|mars"
     r"|avril|juin|juillet|aout|septembre|octobre|novembre|decembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
     r"|septiembre|octubre|noviembre|diciembre|\w+tag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes"
     r"|miercoles|jueves|viernes|sabado|domingo)\b"
