@@ -1,7 +1,7 @@
 """How well a judge agrees with people, next to baselines, as the tables of docs/background/offline-judge-quality.md.
 
     python benchmarks/judge_agreement.py FIXTURES_DIR [--judge offline|azure|openai] [--config FILE] [--rows N]
-    python benchmarks/judge_agreement.py FIXTURES_DIR --before OTHER_CHECKOUT
+    python benchmarks/judge_agreement.py FIXTURES_DIR --before OTHER_CHECKOUT [--embedding MODEL_FOLDER]
 
 FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere,
 but the replies of an LLM judge, which are kept in [cache] directory, so that a second run pays nothing twice. An
@@ -9,7 +9,7 @@ LLM judge is configured as for the main program; --rows N takes the first N exam
 Intervals are 95%, from 1,000 resamples of whole source groups (a conversation, article or question), because
 rows of one group are not independent. With --before, the offline judges of two checkouts see the same rows: the tables
 have AUC and balanced accuracy of both, each at its own threshold, per data set, and the mean difference with its
-interval from resamples of whole data sets.
+interval from resamples of whole data sets. With --embedding, this checkout uses it, and the other one does not.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from scipy.stats import rankdata, spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag_eval.configuration.effective import CACHE_NAME, endpoint_of
+from rag_eval.configuration.effective import CACHE_NAME, effective_thresholds, endpoint_of
 from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
@@ -43,18 +43,19 @@ from rag_eval.store.reply_store import Store
 DEFAULT_THRESHOLD = 0.3
 RESAMPLES = 1000
 JUDGE = "judge"
-PROBES = Path(__file__).resolve().parent.parent / "tests" / "languages.jsonl"
+ROOT = Path(__file__).resolve().parent.parent
+PROBES = ROOT / "tests" / "languages.jsonl"
 Row = dict[str, Any]
 
 
 _WORKER = """
 import sys
-root, benchmarks, folder = sys.argv[1:]
+root, benchmarks, folder, embedding = sys.argv[1:]
 sys.path.insert(0, root)
 import rag_eval.metrics.catalogue
 sys.path.insert(0, benchmarks)
 from judge_agreement import print_scores
-print_scores(folder)
+print_scores(folder, embedding)
 """
 
 
@@ -77,9 +78,10 @@ def main() -> None:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--before", type=Path, metavar="OTHER_CHECKOUT")
+    parser.add_argument("--embedding", type=Path, metavar="MODEL_FOLDER")
     options = parser.parse_args()
-    if options.before:
-        _compare(options.before.resolve(), options.folder)
+    if options.before or options.embedding:
+        _compare((options.before or ROOT).resolve(), options.folder, options.embedding)
         return
     loaded = load_settings(options.config, {"judge.provider": options.judge}, os.environ, Path.cwd())
     loaded.require_credentials()
@@ -101,9 +103,10 @@ def main() -> None:
         _print_languages(judging)
 
 
-def print_scores(folder: str) -> None:
+def print_scores(folder: str, embedding: str) -> None:
     """Thresholds and examples of the offline judge that is imported, as JSON."""
-    loaded = load_settings(None, {"judge.provider": "offline"}, {}, Path.cwd())
+    given = {"judge.provider": "offline"} | ({"offline.embedding": embedding} if embedding else {})
+    loaded = load_settings(None, given, {}, Path.cwd())
     judging = Judging(_judges(loaded.settings), loaded.settings.evaluation.workers)
     found = {}
     for metric in METRIC_LABELS:
@@ -118,19 +121,21 @@ def print_scores(folder: str) -> None:
                 (one.dataset, one.group, one.label, one.positive, one.scores[JUDGE])
                 for one in _judge_chunks(rows, judging)
             ]
-    print(json.dumps([{**CALIBRATED_THRESHOLDS, "relevance of a chunk": USEFUL_FROM}, found]))
+    thresholds = effective_thresholds(loaded.settings, is_proxy=True)
+    print(json.dumps([{**thresholds, "relevance of a chunk": USEFUL_FROM}, found]))
 
 
-def _compare(before: Path, folder: Path) -> None:
-    here = Path(__file__).resolve().parent
+def _compare(before: Path, folder: Path, embedding: Path | None) -> None:
+    here = ROOT / "benchmarks"
+    model = str(embedding.resolve()) if embedding else ""
     told = [
         subprocess.run(
-            [sys.executable, "-c", _WORKER, str(root), str(here), str(folder.resolve())],
+            [sys.executable, "-c", _WORKER, str(root), str(here), str(folder.resolve()), used],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
         ).stdout
-        for root in (before, here.parent)
+        for root, used in ((before, ""), (ROOT, model))
     ]
     (old_thresholds, old), (new_thresholds, new) = map(json.loads, told)
     for metric in new:

@@ -277,7 +277,7 @@ def test_calls_are_found() -> None:
 
 FOREIGN = {
     "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--simulations", "--only", "--accept", "--runs",
-    "--cases", "--reruns", "--megabytes", "--characters", "--max-model-len",
+    "--cases", "--reruns", "--megabytes", "--characters", "--max-model-len", "--embedding",
 }  # fmt: skip
 """Options of pip, of servers, and of our scripts and benchmarks."""
 
@@ -782,7 +782,12 @@ def test_nobody_is_told_to_install_a_package_that_is_not_ours_or_known() -> None
     extras = project["optional-dependencies"]
     (everything,) = extras["all"]
     assert everything.partition("[")[0] == project["name"] == "rag-eval-spreadsheet"
-    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev", "ray"}
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {
+        "all",
+        "dev",
+        "ray",
+        "embedding",
+    }
     sources = [
         *(ROOT / "rag_eval").rglob("*.py"),
         *DOCUMENTS,
@@ -833,7 +838,7 @@ def test_the_messages_name_extras_that_there_are() -> None:
     ]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval").rglob("*.py")]
     named = {extra for text in texts for extra in re.findall(r"how_to_install\('(\w+)'\)", text)}
-    assert named == {"parquet", "entra", "ray", "rubrics", "pandas"}
+    assert named == {"parquet", "entra", "ray", "rubrics", "pandas", "embedding"}
     assert named <= set(extras)
     assert (how_to_install(), how_to_install("x")) == (
         "pip install . in RAG Eval's folder",

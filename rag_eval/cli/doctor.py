@@ -273,7 +273,19 @@ def _environment() -> Iterator[_Finding]:
 
 def _offline_judge(settings: "Settings") -> Iterator[_Finding]:
     yield _ok("Judge: offline, which needs no key and no network; no call was made")
+    if settings.offline.embedding:
+        yield _embedding(settings.offline.embedding)
     yield _processes(settings)
+
+
+def _embedding(folder: Path) -> _Finding:
+    from rag_eval.metrics.offline.embedding import open_embedding
+
+    try:
+        open_embedding(folder)
+    except SettingsError as error:
+        return _problem(str(error))
+    return _ok(f"Embedding: {folder}")
 
 
 def _processes(settings: "Settings") -> _Finding:

@@ -31,7 +31,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         enabled_metrics,
         idle_thresholds,
     )
-    from rag_eval.records import OFF, OFFLINE, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
+    from rag_eval.records import OFF, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
     from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
     from rag_eval.tables.spending import unit_of
@@ -45,7 +45,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
     return RunFacts(
         input_name=readable(table.path.name),
         sheet=table.sheet,
-        judge=OFFLINE if judges.is_proxy else describe_judge(settings),
+        judge=describe_judge(settings),
         prompts="" if judges.is_proxy else settings.judge.prompts,
         is_proxy=judges.is_proxy,
         version=__version__,

@@ -188,8 +188,9 @@ class Session:
         if settings.evaluation.samples > 1 and not judges.is_proxy and settings.section.temperature == 0:
             warn("--samples has little effect at temperature 0; set --temperature above 0.")
         if judges.is_proxy:
+            compared = "words and the meaning of texts" if settings.offline.embedding else "words"
             self.say(
-                "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
+                f"The offline judge only compares {compared}. Use --judge azure or --judge openai for an LLM judge."
             )
             for option in self.options.idle(*idle):
                 warn(f"{option} has no effect with the offline judge.")

@@ -12,8 +12,8 @@ from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS, token_provider
-from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
-from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, EMBEDDING_THRESHOLDS
+from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, OFFLINE
 
 CACHE_NAME = "replies.sqlite"
 
@@ -63,7 +63,10 @@ def endpoint_of(settings: Settings) -> Endpoint:
 
 
 def describe_judge(settings: Settings) -> str:
-    """The model, where it is, and the prompt form unless it is that of ragas."""
+    """The model, where it is, and the prompt form unless it is that of ragas; the offline judge with its embedding."""
+    if settings.provider.is_offline:
+        embedding = settings.offline.embedding
+        return f"{OFFLINE} with embedding {embedding.resolve().name}" if embedding else OFFLINE
     form = settings.judge.prompts
     return endpoint_of(settings).description + ("" if form == "ragas" else f", {form} prompts")
 
@@ -139,7 +142,8 @@ def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, flo
     if not is_proxy:
         return configured
     own = _calibrated(settings)
-    return {name: CALIBRATED_THRESHOLDS[name] if name in own else value for name, value in configured.items()}
+    calibrated = EMBEDDING_THRESHOLDS if settings.offline.embedding else CALIBRATED_THRESHOLDS
+    return {name: calibrated[name] if name in own else value for name, value in configured.items()}
 
 
 def describe_thresholds(settings: Settings, *, is_proxy: bool) -> str:

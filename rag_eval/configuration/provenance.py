@@ -23,12 +23,14 @@ _PACKAGES = {
     "aiohttp": "rag_eval.judge.transport",
     "instructor": "instructor",
     "numpy": "numpy",
+    "onnxruntime": "onnxruntime",
     "openai": "rag_eval.judge.transport",
     "openpyxl": "openpyxl",
     "pyarrow": "pyarrow",
     "pydantic": "pydantic",
     "python-calamine": "python_calamine",
     "ragas": "rag_eval.metrics.ragas_import",
+    "tokenizers": "rag_eval.metrics.offline.embedding",
     "xlsxwriter": "xlsxwriter",
 }
 """Distributions that numbers or outputs may depend on, each with a module that is imported only if it is used.

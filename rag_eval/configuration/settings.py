@@ -320,6 +320,8 @@ class _Offline(_Frozen):
 
     thresholds: OfflineThresholds = "auto"
     """Whether [thresholds] counts for it, or the values measured against people; auto: what was set counts."""
+    embedding: OptionalPath = None
+    """Folder of a sentence model that compares meanings as well."""
 
 
 class _Toxicity(_Frozen):

@@ -128,6 +128,10 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         "adds counts against it as well (F1), and a smaller share is enough for a high score."
     )
 
+    def alike(self, case: Case) -> tuple[str, str] | None:
+        answer, reference = _answer(case), case.reference or ""
+        return (reference, answer) if answer and not _polar(reference, answer, case.query) else None
+
     async def judge(self, case: Case) -> Score:
         answer = _answer(case)
         if not answer:
@@ -257,6 +261,7 @@ INFO = MetricInfo(
     weight=0.35,
     threshold=0.3,
     offline_threshold=0.48,
+    embedding_threshold=0.52,
     failure=FailureMode.LOW_QUALITY,
     llm=_AnswerCorrectness,
     from_verdicts=_from_verdicts,

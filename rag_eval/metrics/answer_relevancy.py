@@ -134,6 +134,15 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         "source sentence in the chunks. Half if the expected kind of answer is missing, 0 for a refusal or an echo."
     )
 
+    def alike(self, case: Case) -> tuple[str, str] | None:
+        answer = without_echo(case.response, case.query)
+        response = read_claim(answer).whole
+        said = response.stems or set(stems_of(answer))
+        if stance(answer, case.query) or _worthless(response, said, case) in _SAYS_NOTHING:
+            return None
+        is_short = count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE
+        return None if is_short and case.chunks else (case.query, answer)
+
     async def judge(self, case: Case) -> Score:
         asked = query_stems(case.query)
         if not asked:
@@ -162,10 +171,14 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, evidence)
 
 
+_NO_WORDS = "the response contains no words"
+_SAYS_NOTHING = frozenset((REPEATS, DECLINES, _NO_WORDS))
+
+
 def _worthless(response: Reading, said: set[str], case: Case) -> str:
     """Why the response cannot address any query, or empty."""
     if not said:
-        return REPEATS if has_words(case.response) else "the response contains no words"
+        return REPEATS if has_words(case.response) else _NO_WORDS
     if is_refusal(response):
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
@@ -218,6 +231,7 @@ INFO = MetricInfo(
     weight=0.25,
     threshold=0.3,
     offline_threshold=0.35,
+    embedding_threshold=0.4,
     failure=FailureMode.LOW_QUALITY,
     llm=_AnswerRelevancy,
     from_verdicts=_from_verdicts,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 
 from rag_eval.metrics.metric import Metric, MetricInfo
@@ -22,6 +23,12 @@ They are advice, because the scale differs between kinds of text: pass or fail a
 """
 
 
+EMBEDDING_THRESHOLDS: Mapping[str, float] = MappingProxyType(
+    {name: metric.embedding_threshold or metric.offline_threshold for name, metric in METRICS.items()}
+)
+"""The same for the offline judge with an embedding."""
+
+
 def llm_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
     """The metrics with these names, in their order, for an LLM judge. An unknown name is a KeyError.
 
@@ -33,9 +40,21 @@ def llm_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
     return tuple(METRICS[name].llm() for name in names)
 
 
-def offline_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
-    """The metrics with these names, in their order, for the offline judge. An unknown name is a KeyError."""
-    return tuple(METRICS[name].offline() for name in names)
+def offline_metrics(names: Iterable[str], embedding: Path | None = None) -> tuple[Metric, ...]:
+    """The metrics with these names, in their order, for the offline judge. An unknown name is a KeyError.
+
+    `embedding` is the folder of a sentence model. Raises SettingsError if that cannot be used.
+    """
+    metrics = tuple(METRICS[name].offline() for name in names)
+    if embedding is None:
+        return metrics
+    from rag_eval.metrics.offline.embedding import WithEmbedding, open_embedding
+
+    model = open_embedding(embedding)
+    return tuple(
+        WithEmbedding(metric, model) if METRICS[metric.name].embedding_threshold else metric
+        for metric in metrics
+    )
 
 
 def metrics_behind(mode: FailureMode) -> tuple[str, ...]:

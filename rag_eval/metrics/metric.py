@@ -54,6 +54,13 @@ class Metric(ABC):
         """
         return None
 
+    def alike(self, case: Case) -> tuple[str, str] | None:
+        """Two texts whose likeness in meaning says the same as the score, for the offline judge with an embedding.
+
+        None if the meaning says less than the words, as of a year or a yes.
+        """
+        return None
+
     @abstractmethod
     async def judge(self, case: Case) -> Score:
         """Score a case that has all the parts this metric needs. May raise JudgeError."""
@@ -77,6 +84,8 @@ class MetricInfo:
     """A score below it is red, by default."""
     offline_threshold: float
     """The same for the offline judge, calibrated against people's verdicts where there are any."""
+    embedding_threshold: float | None = None
+    """The same with an embedding; None if it changes nothing."""
     failure: FailureMode | None = None
     """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
     from_verdicts: Callable[[Case, "CaseVerdicts"], Score] | None = None

@@ -122,9 +122,14 @@ class _ThisRun(Protocol):
     def spent_units(self) -> Mapping[str, str]: ...
 
 
+def _is_offline(judge: str) -> bool:
+    """Whether it is the offline judge, with an embedding or without."""
+    return judge == OFFLINE or judge.startswith(f"{OFFLINE} with ")
+
+
 def _prompts_of(judge: str) -> str:
     """The prompt form, which a judge's description ends with unless it is the default."""
-    if not judge or judge == OFFLINE:
+    if not judge or _is_offline(judge):
         return ""
     named = re.search(r", (\w+) prompts$", judge)
     return named[1] if named else next(iter(PROMPT_FORMS))
@@ -259,7 +264,8 @@ class BaselineComparison:
     @property
     def not_comparable(self) -> str:
         """Why no change says anything of the bots, in words; empty if the changes may."""
-        if (judge := self._past.judge) and (judge == OFFLINE) != (self._facts.judge == OFFLINE):
+        judge, ours = self._past.judge, self._facts.judge
+        if judge and judge != ours and (_is_offline(judge) or _is_offline(ours)):
             return f"not comparable: the baseline was judged by {judge}, this run by {self._facts.judge}"
         then, now = _prompts_of(judge), self._facts.prompts
         if not then or not now or then == now:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag_eval.errors import ECHO
-from rag_eval.records import MATCHING, METRIC_LABELS, SCORE_LABELS, FailureMode, RunFacts
+from rag_eval.records import MATCHING, METRIC_LABELS, OFFLINE, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
 from rag_eval.results.paired import Direction
 from rag_eval.results.summary import (
@@ -432,11 +432,7 @@ def _why_none(facts: RunFacts, summary: Summary) -> str:
 
 
 def _limits(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:
-    yield (
-        "Judged by the offline judge, which only compares words."
-        if facts.is_proxy
-        else f"Judged by {shorten(facts.judge, 120)}."
-    )
+    yield _judged_by(facts)
     if facts.cut_rows:
         yield f"First {facts.rows:,} of {facts.rows + facts.cut_rows:,} rows (max_rows)."
     if facts.has_stopped_as_planned and not _clear_words(findings.comparison, facts):
@@ -448,6 +444,14 @@ def _limits(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[s
         yield f"With only {summary.compared} queries the intervals are too narrow if failures are rare."
     yield from _corrected(findings)
     yield from _since_baseline(findings)
+
+
+def _judged_by(facts: RunFacts) -> str:
+    if not facts.is_proxy:
+        return f"Judged by {shorten(facts.judge, 120)}."
+    if facts.judge == OFFLINE:
+        return "Judged by the offline judge, which only compares words."
+    return f"Judged by the {shorten(facts.judge, 120)}, which compares words and the meaning of texts."
 
 
 def _not_judged(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:

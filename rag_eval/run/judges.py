@@ -66,11 +66,11 @@ class Judges:
 
     @classmethod
     def offline(cls, settings: Settings) -> Self:
-        """The judge that needs no model, no key and no network."""
+        """The judge that needs no key and no network. Raises SettingsError if its embedding cannot be used."""
         return cls(
             judge=NoJudge(),
             store=NoStore(),
-            metrics=offline_metrics(enabled_metrics(settings)),
+            metrics=offline_metrics(enabled_metrics(settings), settings.offline.embedding),
             toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
             adviser=RuleAdviser(effective_thresholds(settings, is_proxy=True))
             if settings.diagnostics.enabled

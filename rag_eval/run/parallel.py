@@ -171,7 +171,8 @@ def specification(settings: Settings) -> dict[str, Any]:
     Only what was set, because some defaults depend on whether a value was set.
     """
     plain = settings.without_secrets()
-    return plain.model_dump(mode="json", exclude_unset=True, exclude={*PROVIDERS})
+    models = {name for name, provider in PROVIDERS.items() if not provider.is_offline}
+    return plain.model_dump(mode="json", exclude_unset=True, exclude=models)
 
 
 def open_worker(

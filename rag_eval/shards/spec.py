@@ -41,7 +41,7 @@ _CONDUCT: Mapping[str, tuple[str, ...]] = {
         "reply_tokens_per_second",
     ),
     "cache": (),
-    "evaluation": ("parallel", "max_workers", "max_rows", "min_coverage"),
+    "evaluation": ("parallel", "max_workers", "max_rows", "min_coverage", "regression_margin"),
     "limits": ("max_calls", "max_cost", "max_minutes", "requests_per_minute", "tokens_per_minute"),
     "prices": (),
 }
@@ -201,6 +201,8 @@ def _judging(settings: Settings) -> dict[str, Any]:
     for name, provider in PROVIDERS.items():
         if not provider.is_offline and name != settings.judge.provider:
             del judged[name]
+    if settings.provider.is_offline and settings.offline.embedding:
+        judged["offline"] = {"embedding": harmless["offline"]["embedding"]}
     return judged
 
 
