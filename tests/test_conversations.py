@@ -664,3 +664,30 @@ def test_a_report_of_queries_without_turns_has_no_column_for_them(run_cli: Run, 
     assert run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx").code == 0
     assert "History" not in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")[0]
     assert "history" not in evaluate(tmp_path / "a.csv")
+
+
+def test_changes_since_a_baseline_count_a_conversation_as_one(run_cli: Run, tmp_path: Path) -> None:
+    """Five of eight conversations got worse, in all of their six rows: too few to claim; as single rows, enough."""
+    held = [f"Dock {n} holds a red bike for you." for n in range(48)]
+    for name, is_worse in (("then", False), ("now", True)):
+        rows = [["Query", "Ground_Truth", "Bot_A", "Conversation_ID"]]
+        for n, text in enumerate(held):
+            is_bad = is_worse and n // 6 < 5
+            rows.append([f"What is dock {n}?", text, "I do not know." if is_bad else text, f"c{n // 6}"])
+        write_table(tmp_path / f"{name}.csv", *rows)
+    found = []
+    for kept in (4, 3):
+        for name in ("then", "now"):
+            lines = [line.split(",") for line in (tmp_path / f"{name}.csv").read_text().splitlines()]
+            write_table(tmp_path / f"{name}{kept}.csv", *(line[:kept] for line in lines))
+        assert run_cli(f"then{kept}.csv", "--judge", "offline", "-o", "b.xlsx", "--json", "b.json").code == 0
+        run_cli(
+            f"now{kept}.csv", "--judge", "offline", "-o", "r.xlsx", "--baseline", "b.json", "--json", "r.json"
+        )
+        changes = json.loads((tmp_path / "r.json").read_text())["changes"]
+        found.append(next(each for each in changes if each["name"] == "answer_correctness"))
+    of_talks, of_rows = found
+    assert (of_talks["direction"], of_rows["direction"]) == ("not decided", "worse")
+    assert of_talks["difference"] == pytest.approx(of_rows["difference"])
+    assert of_talks["queries"] == of_rows["queries"] == 48
+    assert of_talks["interval"][0] < of_rows["interval"][0] < of_rows["interval"][1] < of_talks["interval"][1]

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, SPENT_LABELS, CaseResult, Outcome
+from rag_eval.results.looks import conversation_of
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of, queries_words
 from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
@@ -155,6 +156,7 @@ class BaselineComparison:
         self._digests = bytearray()
         self._bots = array("q")
         self._numbers = array("d")
+        self._conversations = array("q")
         self._changes: tuple[Change, ...] | None = None
 
     def add(self, result: CaseResult, *, is_hashed: bool = False) -> None:
@@ -165,7 +167,8 @@ class BaselineComparison:
         digest = _digest(*texts, is_hashed=is_hashed)
         if self._wanted is None or digest in self._wanted:
             bot = list(self._queries).index(case.bot)
-            self._keep(digest, bot, [_number_of(result, name) for name in _KEPT])
+            numbers = [_number_of(result, name) for name in _KEPT]
+            self._keep(digest, bot, numbers, conversation_of(case))
 
     def state(self) -> State:
         """What was added, for `merge`."""
@@ -174,6 +177,7 @@ class BaselineComparison:
             "digests": self._digests,
             "bots": self._bots,
             "numbers": self._numbers,
+            "conversations": self._conversations,
         }
 
     def merge(self, state: State) -> None:
@@ -184,9 +188,11 @@ class BaselineComparison:
         for index, bot in enumerate(bots):
             digest = bytes(state["digests"][index * _DIGEST : (index + 1) * _DIGEST])
             if self._wanted is None or digest in self._wanted:
-                self._keep(digest, places[names[bot]], numbers[index * len(_KEPT) : (index + 1) * len(_KEPT)])
+                its = numbers[index * len(_KEPT) : (index + 1) * len(_KEPT)]
+                self._keep(digest, places[names[bot]], its, state["conversations"][index])
 
-    def _keep(self, digest: bytes, bot: int, numbers: Iterable[float]) -> None:
+    def _keep(self, digest: bytes, bot: int, numbers: Iterable[float], conversation: int) -> None:
+        self._conversations.append(conversation)
         self._digests.extend(digest)
         self._bots.append(bot)
         self._numbers.extend(numbers)
@@ -258,7 +264,8 @@ class BaselineComparison:
             seen[digest] += 1
             if before is not None and not self._is_ambiguous(digest):
                 numbers = self._numbers[index * len(_KEPT) : (index + 1) * len(_KEPT)]
-                paired.add(bots[bot], before, dict(zip(_KEPT, numbers, strict=True)))
+                now = dict(zip(_KEPT, numbers, strict=True))
+                paired.add(bots[bot], before, now, self._conversations[index])
         return paired
 
     @property
@@ -344,7 +351,9 @@ class _Paired:
         self.pairs: dict[tuple[str, str], JoinedValues] = defaultdict(JoinedValues)
         """Without queries whose value no longer applies."""
 
-    def add(self, bot: str, before: Mapping[str, float], numbers: Mapping[str, float]) -> None:
+    def add(
+        self, bot: str, before: Mapping[str, float], numbers: Mapping[str, float], conversation: int
+    ) -> None:
         self.both[bot] += 1
         self.then |= before.keys()
         for name, number in numbers.items():
@@ -352,7 +361,7 @@ class _Paired:
             if now is not None:
                 self.now.add(name)
             if now is not None or (then is not None and number == _FAILED):
-                self.pairs[bot, name].add(then, now)
+                self.pairs[bot, name].add(then, now, cluster=conversation)
 
 
 _DIGEST = 16

@@ -30,11 +30,14 @@ class JoinedValues:
 
     def __init__(self, columns: int = 2) -> None:
         self.columns = tuple(array("d") for _ in range(columns))
+        self.clusters = array("q")
+        """Of each case: the number of its conversation; 0 for none."""
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def add(self, *values: float | None) -> None:
+    def add(self, *values: float | None, cluster: int = 0) -> None:
+        self.clusters.append(cluster)
         for column, value in zip(self.columns, values, strict=True):
             column.append(math.nan if value is None else value)
 
@@ -54,6 +57,7 @@ class JoinedValues:
         """Add the cases of a part of the run, which come after those that were added so far."""
         for column, more in zip(self.columns, state["columns"], strict=True):
             column.extend(more)
+        self.clusters.extend([0] * (len(self) - len(self.clusters)))
 
     def column(self, number: int) -> list[float]:
         """The values of one column, whatever the others have."""
@@ -212,7 +216,8 @@ def changes_of(
 ) -> tuple[Change, ...]:
     """The changes by bot and name, tested together. `pairs` have what was then and what is now.
 
-    A difference of up to `least`, by name, counts as none. Of latency and cost less is better.
+    A difference of up to `least`, by name, counts as none. Of latency and cost less is better. Cases of a conversation
+    count as one.
     """
     from rag_eval.results.comparison import holm, paired_permutation_pvalue
 
@@ -220,21 +225,38 @@ def changes_of(
     pvalues = [paired_permutation_pvalue(each) for each in differences.values()]
     tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
     return tuple(
-        _change(key, pairs[key], each, common[key[0]], *test)
+        _change(key, pairs[key], each, least[key[1]], common[key[0]], *test)
         for (key, each), test in zip(differences.items(), tests, strict=True)
     )
 
 
-def _differences(pairs: JoinedValues, least: float) -> list[float]:
-    _, (then, now) = pairs.common()
+def _differences(pairs: JoinedValues, least: float, seen: Direction | None = None) -> list[float]:
+    """Of the pairs; also of half ones, as they would be if what is missing spoke against the direction `seen`.
+
+    One number for each conversation with several of them, so that the mean stays the same.
+    """
+    cases, (then, now) = pairs.common()
     changes = (after - before for before, after in zip(then, now, strict=True))
-    return [change if abs(change) > least else 0.0 for change in changes]
+    values = [change if abs(change) > least else 0.0 for change in changes]
+    if seen:
+        halves = _worst(pairs, seen)
+        cases, values = [*cases, *halves], [*values, *halves.values()]
+    clusters = [pairs.clusters[case] or -case - 1 for case in cases]
+    return values if len({*clusters}) == len(clusters) else _by_cluster(values, clusters)
+
+
+def _by_cluster(values: Sequence[float], clusters: Sequence[int]) -> list[float]:
+    sums: dict[int, float] = {}
+    for cluster, value in zip(clusters, values, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + value
+    return [each * len(sums) / len(values) for each in sums.values()]
 
 
 def _change(
     key: tuple[str, str],
     pairs: JoinedValues,
     differences: Sequence[float],
+    least: float,
     common: CommonQueries,
     pvalue: float,
     alpha: float,
@@ -247,7 +269,7 @@ def _change(
     if (
         seen in _WORST and len(pairs) > len(then) and key[1] not in SPENT_LABELS
     ):  # these have no largest value
-        worst = [*differences, *_worst(pairs, seen)]
+        worst = _differences(pairs, least, seen)
         direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
     if key[1] in SPENT_LABELS:
         seen = direction = _OPPOSITE.get(direction, direction)
@@ -264,14 +286,14 @@ def _change(
     )
 
 
-def _worst(pairs: JoinedValues, seen: Direction) -> list[float]:
-    """The differences of the half pairs if what is missing spoke against the change as much as it can."""
+def _worst(pairs: JoinedValues, seen: Direction) -> dict[int, float]:
+    """By case: the differences of the half pairs if what is missing spoke against the change as much as it can."""
     then, now = _WORST[seen]
-    return [
-        (now if math.isnan(value) else value) - (then if math.isnan(before) else before)
-        for before, value in zip(*pairs.columns, strict=True)
+    return {
+        case: (now if math.isnan(value) else value) - (then if math.isnan(before) else before)
+        for case, (before, value) in enumerate(zip(*pairs.columns, strict=True))
         if math.isnan(before) != math.isnan(value)
-    ]
+    }
 
 
 _WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
