@@ -2,8 +2,8 @@
 
 Two bots answer. Atlas is better on the whole, not everywhere. The rows show every form of a context cell and
 what goes wrong in practice: made-up facts, an answer to another question, passages about something else, an empty
-answer, an empty context, a missing reference, a rude customer, other languages. Birch is faster and cheaper; its empty
-answer has neither latency nor cost. Run it again, get the same bytes.
+answer, an empty context, a missing reference, a rude customer, other languages, a query that continues a conversation.
+Birch is faster and cheaper; its empty answer has neither latency nor cost. Run it again, get the same bytes.
 """
 
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 import xlsxwriter
 
 TARGET = Path(__file__).parent.parent / "sample_rag_input.xlsx"
-HEADER = ("Query", "Ground_Truth", "Bot_Atlas", "Context_Atlas", "Bot_Birch", "Context_Birch")
-WIDTHS = (34, 40, 46, 52, 46, 52)
+HEADER = ("Query", "Ground_Truth", "Bot_Atlas", "Context_Atlas", "Bot_Birch", "Context_Birch", "History")
+WIDTHS = (34, 40, 46, 52, 46, 52, 40)
 SPENT: dict[str, tuple[float | None, ...]] = {
     "Latency_Atlas (ms)": (
         1840, 2110, 1960, 2280, 1790, 2420, 1880, 2030, 1930, 2150, 2210, 2090, 2640, 1730, 2310, 3120, 2380, 2260,
@@ -305,6 +305,14 @@ ROWS = (
 )
 
 
+HISTORY = {
+    "What happens if I ride for an hour on my monthly pass?": (
+        "User: I have a monthly pass. How long may I ride?\nAssistant: Rides of up to 45 minutes are included."
+    ),
+}
+"""What was said before a query, in the one conversation."""
+
+
 def lines(cell: str | None, width: int) -> int:
     """About how many lines the cell takes, so that all of it shows in programs that do not fit rows themselves."""
     return sum(1 + len(line) // (width - 4) for line in (cell or "").split("\n"))
@@ -327,7 +335,7 @@ def main(target: Path = TARGET) -> None:
             for number, value in enumerate(values, 1):
                 if value is not None:
                     sheet.write_number(number, column, value, amount)
-        for number, row in enumerate(ROWS, 1):
+        for number, row in enumerate(((*each, HISTORY.get(each[0])) for each in ROWS), 1):
             sheet.set_row(number, 15 * max(map(lines, row, WIDTHS)))
             for column, cell in enumerate(row):
                 if cell:

@@ -1592,12 +1592,14 @@ def test_the_sample_shows_what_the_reader_understands() -> None:
         "context",
         "response",
         "context",
+        "earlier turns",
         "latency",
         "latency",
         "cost",
         "cost",
     ]
     assert [len(case.spent) for case in everything].count(0) == 1
+    assert [len(case.history) for case in everything if case.history] == [2, 2]
     assert sum(row.cases[0].reference is None for row in table.rows) == 1
     assert sum(not case.has_response for case in everything) == 1
     assert sum(case.has_empty_context for case in everything) == 1
