@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rag_eval.configuration.settings import Settings
+from rag_eval.records import Case, CaseResult, Outcome, PairVerdict, Score
 from rag_eval.results.agreement import cohen_kappa, spearman
 from rag_eval.results.comparison import (
     Stage,
@@ -30,10 +32,12 @@ from rag_eval.results.comparison import (
     holm,
     paired_permutation_pvalue,
 )
+from rag_eval.results.head_to_head import HeadToHead, PairTally
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals, reported_interval
 from rag_eval.results.looks import spent
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.stratified import LabelledSample, stratified_mean
+from rag_eval.run.pairs import PairJudge
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
@@ -765,7 +769,81 @@ def _percents(rates: Iterable[float]) -> str:
     return " | ".join(f"{rate:.1%}" for rate in rates)
 
 
+_PAIR_CASES = [
+    (0.0, 0.0, 1, 0.0),
+    (0.4, 0.0, 1, 0.0),
+    (0.0, 0.5, 1, 0.0),
+    (0.2, 0.3, 2, 0.0),
+    (0.1, 0.2, 1, 0.1),
+]
+"""Share of verdicts by position, share of ties, repeats of each query, share of failed pairs."""
+
+
+def pairs(simulations: int) -> None:
+    """Equal bots compared in pairs: how often is one called better, and does the interval contain 50%?"""
+    print("\n| bots | queries | by position | ties | repeats | failed | wrong | interval holds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for bots, queries in ((2, 60), (3, 60), (6, 120), (12, 200)):
+        for case in _PAIR_CASES:
+            rng = np.random.default_rng(bots)
+            wrong, holds = 0, []
+            for _ in range(simulations):
+                found = _compared_in_pairs(rng, bots, queries, case)
+                if found.strengths:
+                    wrong += any(each.is_behind for each in found.strengths)
+                    intervals = [each.interval for each in found.strengths]
+                else:
+                    wrong += any(pair.is_significant for pair in found.pairs)
+                    intervals = [pair.interval for pair in found.pairs]
+                holds += [_holds(interval, 0.5) for interval in intervals if interval]
+            shown = " | ".join(map(str, case))
+            print(
+                f"| {bots} | {queries} | {shown} | {_percents([wrong / simulations, np.mean(holds)])} |",
+                flush=True,
+            )
+
+
+def _compared_in_pairs(
+    rng: np.random.Generator, bots: int, queries: int, case: tuple[float, float, int, float]
+) -> HeadToHead:
+    """Equally good bots, of which each has queries that it answers better."""
+    by_position, ties, repeats, failed = case
+    names = [str(bot) for bot in range(bots)]
+    plan = PairJudge(names, [f"q{number}" for number in range(queries)], Settings())
+    tally = PairTally(names, plan.choice)
+    quality = rng.normal(0, 0.8, (queries, bots))
+    rounds = rng.integers(0, len(plan.rounds), queries)
+    off = Score.not_applicable("toxicity", "off")
+    for query, row, number in zip(range(queries), quality, rounds, strict=True):
+        for one, other in plan.rounds[number]:
+            for _ in range(repeats):
+                said = PairVerdict(names[other], Outcome.FAILED)
+                if rng.random() >= failed:
+                    chance = 1 / (1 + np.exp(row[other] - row[one]))
+                    value = _verdict_in_both_orders(rng, chance, by_position, ties)
+                    said = PairVerdict(names[other], Outcome.SCORED, value)
+                shown = Case(2, names[one], f"q{query}", "x")
+                tally.add(
+                    CaseResult(case=shown, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,))
+                )
+    return tally.head_to_head()
+
+
+def _verdict_in_both_orders(
+    rng: np.random.Generator, chance: float, by_position: float, ties: float
+) -> float:
+    preferred = 1.0 if rng.random() < chance else -1.0
+    value = 0.0
+    for first in (1.0, -1.0):
+        if rng.random() < by_position:
+            value += first / 2
+        elif rng.random() >= ties:
+            value += preferred / 2
+    return value
+
+
 PARTS = {
+    "pairs": pairs,
     "errors": family_wise_errors,
     "conversations": conversations,
     "partly-equal": partly_equal_errors,

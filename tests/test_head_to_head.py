@@ -270,7 +270,7 @@ def test_calls_per_query(bots: int, calls: int) -> None:
     queries = [f"q{number}" for number in range(400)]
     judge = PairJudge([str(bot) for bot in range(bots)], queries, Settings())
     assert judge.choice == (ALL_PAIRS if bots < 4 else MATCHING)
-    assert {2 * len(each) for each in judge._rounds} == {calls}
+    assert {2 * len(each) for each in judge.rounds} == {calls}
 
 
 def test_few_queries_are_compared_in_all_pairs() -> None:

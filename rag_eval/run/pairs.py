@@ -64,7 +64,8 @@ class PairJudge:
         if section.pairs == "all" or len(bots) <= _FEW_BOTS or fewest < FEWEST_QUERIES:
             rounds = (tuple(combinations(range(len(bots)), 2)),)
             self.choice = ALL_PAIRS
-        self._rounds = rounds
+        self.rounds = rounds
+        """The pairs of each round, by the numbers of the bots."""
 
     @classmethod
     def of(cls, settings: Settings, bots: Sequence[str], queries: Iterable[str]) -> Self | None:
@@ -85,7 +86,7 @@ class PairJudge:
         key = _key_of(row.cases[0].question)
         if key > self._last:
             return verdicts
-        pairs = self._rounds[_round_of(key, len(self._rounds))]
+        pairs = self.rounds[_round_of(key, len(self.rounds))]
         asked = [self._compare(row.cases[one], row.cases[other]) for one, other in pairs]
         answered = [number for number, case in enumerate(row.cases) if case.has_response]
         owners = [one for one, _ in pairs]
@@ -133,7 +134,7 @@ class PairJudge:
             "first_notes": "...",
             "second_notes": "...",
             **dict.fromkeys((*criteria, "overall"), "first, second or tie"),
-            "reason": "at most 30 words",
+            "reason": "...",
         }
         points = "".join(f"\n- {name}: {CRITERIA[name]}" for name in criteria)
         return Call(
@@ -216,6 +217,7 @@ _CONTINUED = """
 The history has the earlier turns of a conversation, the first one first; the query continues it."""
 _OVERALL = """\
 At last decide overall: which answer would a reader rather have who asked this query? Say tie if no difference matters.
+Give your reason in at most 30 words.
 Reply with a JSON object of this form:"""
 
 
