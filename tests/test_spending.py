@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -980,3 +981,48 @@ def test_a_history_has_latency_and_cost(rag_eval: Run, tmp_path: Path) -> None:
     assert [
         row["Mean Bot Cost (USD)"] for row in read_sheet(tmp_path / "h.xlsx", "Runs") if row["Bot"] == "Good"
     ] == [row["Mean Bot Cost (USD)"] for row in rows]
+
+
+# --- Together with other options ----------------------------------------------------------------------------------
+
+OPTIONS: Mapping[str, Sequence[object]] = {
+    "rows": ("--rows", "2-8"),
+    "where": ("--where", "Query ~ question"),
+    "random": ("--random-rows", 7),
+    "processes": ("--processes", 2),
+    "until clear": ("--until-clear",),
+    "gates": ("--fail-over", "cost=1", "--fail-over", "latency_p95=1", "--gate-on", "mean"),
+    "history": ("--history", "past"),
+    "page": ("--html", "p.html", "--html-no-texts"),
+    "map": ("--map", "Latency_Bad (ms)=ignore"),
+    "columns": ("--config", "other.ini"),
+    "redact": ("--redact", "--junit", "g.xml"),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations(OPTIONS, 2)])
+def test_any_two_options_agree_with_the_cases(run_cli: Run, tmp_path: Path, one: str, other: str) -> None:
+    """Whatever rows and columns are chosen: the figures are those of the cases in the JSON."""
+    write_form(tmp_path, "in.xlsx")
+    (tmp_path / "other.ini").write_text(
+        "[columns]\ncost = Cost_Bad_USD\n[report]\nslice_by = Cost_Good_USD\n"
+    )
+    words = [*OPTIONS[one], *OPTIONS[other]]
+    ended = run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json", *words)
+    assert ended.code in (0, 1), ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    cases = pd.DataFrame([{"bot": case["bot"], **case["spent"]} for case in document["cases"]])
+    for bot in document["bots"]:
+        its = cases[cases["bot"] == bot["bot"]]
+        for name in ("latency", "cost"):
+            values = its[name].dropna() if name in its else pd.Series(dtype=float)
+            if not len(values):
+                assert name not in bot["spent"]
+                continue
+            found = bot["spent"][name]
+            assert (found["count"], found["mean"], found["p95"]) == (
+                len(values),
+                pytest.approx(values.mean()),
+                pytest.approx(values.quantile(0.95)),
+            )
+    assert ("latency" in document["bots"][1]["spent"]) is ("map" not in (one, other))
