@@ -1026,3 +1026,37 @@ def test_any_two_options_agree_with_the_cases(run_cli: Run, tmp_path: Path, one:
                 pytest.approx(values.quantile(0.95)),
             )
     assert ("latency" in document["bots"][1]["spent"]) is ("map" not in (one, other))
+
+
+def in_conversations(turns: int) -> list[list[object]]:
+    """Forty rows; each conversation of so many has its own level of costs."""
+    rows: list[list[object]] = [
+        ["Query", "Conversation_Id", "Ground_Truth", "Bot_A", "Bot_B", "Cost_A", "Cost_B", "Latency_A"]
+    ]
+    for n in range(40):
+        talk = n // turns
+        level = 1 + talk % 4
+        texts = [f"Question {n}?", f"c{talk}", f"It is {n}.", f"It is {n}.", f"It is {n}. Or not."]
+        rows.append([*texts, 2.0 * level, level + 0.9 * (level - 2), 100 * level])
+    return rows
+
+
+def test_rows_of_a_conversation_count_as_one(run_cli: Run, tmp_path: Path) -> None:
+    """Four conversations are too few for a claim, whatever their turns; forty rows are not."""
+    found = []
+    for turns in (1, 10):
+        write_table(tmp_path / "in.xlsx", *in_conversations(turns))
+        words = ("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--judge", "offline")
+        gates = ("--fail-over", "cost=100", "--fail-over", "latency_median=500")
+        found.append((run_cli(*words, *gates), json.loads((tmp_path / "r.json").read_text())))
+    (alone, one), (together, ten) = found
+    assert [bot["spent"] for bot in one["bots"]] == [bot["spent"] for bot in ten["bots"]]
+    costs = [{each["name"]: each for each in document["spent"]}["cost"] for document in (one, ten)]
+    assert [each["queries"] for each in costs] == [40, 40]
+    assert costs[0]["difference"] == pytest.approx(costs[1]["difference"])
+    assert [each["is_significant"] for each in costs] == [True, False]
+    widths = [each["interval"][1] - each["interval"][0] for each in costs]
+    assert widths[1] > widths[0]
+    assert "Gate passed: A: latency_median 250 (95% CI" in alone.out + alone.err
+    assert "no upper limit, since rows of one conversation are not independent" in together.err
+    assert "Gate FAILED: A: cost 5 (40 of 40 queries): too few for an interval" in together.err

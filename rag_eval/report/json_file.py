@@ -181,7 +181,7 @@ def _bot_summary(bot: BotSummary) -> Json:
         "metrics": _means(bot.metrics),
         "further": _means(bot.further),
         "toxicity": _mean(bot.toxicity),
-        "spent": {name: _fields(spent, without=["values"]) for name, spent in bot.spent.items()},
+        "spent": {name: _fields(spent, without=["values", "clusters"]) for name, spent in bot.spent.items()},
     }
 
 

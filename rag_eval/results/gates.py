@@ -233,16 +233,17 @@ def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
             return None
         value = {0.0: spent.mean, 0.5: spent.median, 0.95: spent.p95}[share]
         if share:
-            low, high = quantile_interval(spent.values, share, confidence)
-            return _Figure(value, spent.count, bot.total_queries, low, high, is_upper=True)
-        values, scored, expected = spent.values, spent.count, bot.total_queries
+            # Order statistics need rows that are independent.
+            ends = (None, None) if spent.clusters else quantile_interval(spent.values, share, confidence)
+            return _Figure(value, spent.count, bot.total_queries, *ends, is_upper=True)
+        values, scored, expected, clusters = spent.values, spent.count, bot.total_queries, spent.clusters
     else:
         mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
         if mean is None or mean.value is None:
             return None
         value, scored, expected = mean.value, mean.scored, mean.expected
         values = bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name]
-    clusters = None if gate.is_upper else bot.clusters.get(gate.name)
+        clusters = bot.clusters.get(gate.name)
     interval = reported_interval(values, confidence, clusters)
     low, high = (interval.low, interval.high) if interval else (None, None)
     return _Figure(value, scored, expected, low, high, gate.is_upper)
@@ -269,7 +270,7 @@ def _result(
         reason = f"{value} ({queries}); {'it' if gate.is_upper else 'the mean'} {required}"
         return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
     if figure.decisive is None:
-        reason = f"{value} ({queries}): {_too_few_for_limit(gate, confidence)}"
+        reason = f"{value} ({queries}): {_too_few_for_limit(gate, bot, confidence)}"
         return GateResult(bot.bot, gate, passed=False, reason=reason)
     kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
     low, high = (
@@ -280,10 +281,15 @@ def _result(
     return GateResult(bot.bot, gate, gate.is_met_by(figure.decisive), reason)
 
 
-def _too_few_for_limit(gate: Gate, confidence: float) -> str:
-    share = GATED_ABOVE[gate.name][1] if gate.is_upper else 0.0
+def _too_few_for_limit(gate: Gate, bot: BotSummary, confidence: float) -> str:
+    name, share = GATED_ABOVE[gate.name] if gate.is_upper else ("", 0.0)
     if not share:
         return "too few for an interval"
+    if bot.spent[name].clusters:
+        return (
+            "no upper limit, since rows of one conversation are not independent; --gate-on mean compares the figure "
+            "itself"
+        )
     needed = math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)
     return (
         f"too few for an upper limit, which needs {needed} queries; --gate-on mean compares the figure itself, of any "

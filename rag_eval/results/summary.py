@@ -77,12 +77,14 @@ class Spent:
     p95: float
     """95th percentile, interpolated between neighbours (Hyndman & Fan 1996, type 7), as in pandas."""
     values: Sequence[float] = field(repr=False)
+    clusters: Sequence[int] | None = field(default=None, repr=False)
+    """The number of each value's conversation, or another one of its own; None if no conversation has several cases."""
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spent":
+    def of(cls, values: Sequence[float], clusters: Sequence[int] | None = None) -> "Spent":
         """At least one value."""
         p95 = quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
-        return cls(len(values), fmean(values), math.fsum(values), median(values), p95, values)
+        return cls(len(values), fmean(values), math.fsum(values), median(values), p95, values, clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,8 @@ class Summary:
     """In the order in which they first came; none unless they were asked for."""
     spent_values: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict, repr=False)
     """Latency and cost by name and bot: one a row, NaN where the input has none; those of which there are some."""
+    spent_clusters: Sequence[int] | None = field(default=None, repr=False)
+    """Of each row: the number of its conversation, or another one of its own; None if no conversation has several."""
     clusters: Sequence[int] | None = field(default=None, repr=False)
     """Of each compared row: the number of its conversation, or another one of its own; None if no conversation has
     several rows."""
@@ -302,6 +306,7 @@ class Summarizer:
             clusters=self._bots[ranked[0]].clusters(common) if ranked else None,
             gapped_clusters=self._bots[ranked[0]].clusters(expected) if ranked else None,
             conversations=max((columns.conversations() for columns in self._bots.values()), default=0),
+            spent_clusters=next((each.clusters(range(each.cases)) for each in self._bots.values()), None),
             reached=reached,
             seen=Seen.of(self._keys, common, looks) if self._looks else None,
             gapped_seen=Seen.of(self._keys, expected, looks) if self._looks else None,
@@ -402,6 +407,10 @@ class _BotColumns:
         column.extend([_MISSING] * (self.cases - len(column)))
         column.extend(values)
 
+    def _spent_of(self, column: "array[float]") -> Spent:
+        rows = [row for row, value in enumerate(column) if not math.isnan(value)]
+        return Spent.of(array("d", (column[row] for row in rows)), self.clusters(rows))
+
     def spent(self, name: str) -> "array[float]":
         """One value a case, NaN where there is none; empty if no case has one."""
         column = self._spent.get(name, array("d"))
@@ -440,11 +449,7 @@ class _BotColumns:
                 if (its := self.clusters([n for n, value in enumerate(self.values[name]) if value == value]))
             },
             failed_by_content=self._failed_by_content,
-            spent={
-                name: Spent.of(array("d", (value for value in self._spent[name] if not math.isnan(value))))
-                for name in SPENT_LABELS
-                if name in self._spent
-            },
+            spent={name: self._spent_of(self._spent[name]) for name in SPENT_LABELS if name in self._spent},
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":

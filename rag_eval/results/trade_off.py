@@ -1,8 +1,7 @@
 """What the bots spend and what their responses are worth: differences to the best bot, and who is beaten in both."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of
@@ -38,17 +37,34 @@ def against_best(summary: Summary, best: str) -> tuple[Change, ...]:
     `before` is the mean of the best bot, `now` that of the other. All differences are tested together.
     """
     pairs: dict[tuple[str, str], JoinedValues] = {}
+    counts: dict[tuple[str, str], int] = {}
     common: dict[str, CommonQueries] = {}
     for name, values in summary.spent_values.items():
-        for bot, its in values.items() if best in values else ():
-            joined = JoinedValues()
-            for one, other in zip(values[best], its, strict=False):
-                if not (math.isnan(one) or math.isnan(other)):
-                    joined.add(one, other)
-            if bot != best and len(joined):
-                pairs[bot, name] = joined
+        for bot in values if best in values else ():
+            both = JoinedValues()
+            for one, other in zip(values[best], values[bot], strict=False):
+                both.add(one, other)
+            rows, columns = both.common()
+            if bot != best and rows:
+                pairs[bot, name] = _by_cluster(columns, rows, summary.spent_clusters)
+                counts[bot, name] = len(rows)
                 common[bot] = CommonQueries(before=summary.rows, now=summary.rows, both=summary.rows)
-    return changes_of(pairs, common, dict.fromkeys(summary.spent_values, 0.0))
+    found = changes_of(pairs, common, dict.fromkeys(summary.spent_values, 0.0))
+    return tuple(replace(each, queries=counts[each.bot, each.name]) for each in found)
+
+
+def _by_cluster(
+    columns: Sequence[Sequence[float]], rows: Sequence[int], clusters: Sequence[int] | None
+) -> JoinedValues:
+    """The columns as they are or, if rows belong together, one value for each conversation, with the same means."""
+    from rag_eval.results.intervals import cluster_means
+
+    joined = JoinedValues()
+    if clusters is not None:
+        columns = [cluster_means(each, [clusters[row] for row in rows]).tolist() for each in columns]
+    for one, other in zip(*columns, strict=True):
+        joined.add(one, other)
+    return joined
 
 
 def trade_offs(summary: Summary, own: Mapping[str, "Interval | None"]) -> Mapping[str, tuple[TradeOff, ...]]:
@@ -87,13 +103,14 @@ def figure_of(bot: BotSummary, name: str) -> float:
 
 
 def limits_of(bot: BotSummary, name: str, confidence: float = 0.95) -> Limits:
-    """The interval of `figure_of`."""
+    """The interval of `figure_of`; none of a median if rows belong to conversations."""
     from rag_eval.results.intervals import quantile_interval, reported_interval
 
-    values = bot.spent[name].values
+    spent = bot.spent[name]
     if name == "cost":
-        return _ends(reported_interval(values, confidence))
-    return quantile_interval(values, 0.5, confidence)
+        return _ends(reported_interval(spent.values, confidence, spent.clusters))
+    # Order statistics need rows that are independent.
+    return (None, None) if spent.clusters else quantile_interval(spent.values, 0.5, confidence)
 
 
 def _ends(interval: "Interval | None") -> Limits:
