@@ -132,6 +132,22 @@ def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
     assert not (tmp_path / "r.xlsx.journal").exists()
 
 
+def test_pairs_of_responses_go_with_the_first_batch(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """In both orders, and a control for each query; the report is that of an online run."""
+    sheet_of(tmp_path / "in.xlsx")
+    words = ("--head-to-head",)
+    sheets = ("Head to Head", "Pairs", *TABLES)
+    assert run_cli(*RUN[:1], "-o", "online.xlsx", *RUN[3:], *words, **openai(server)).code == 0
+    assert run_cli(*RUN, *words, "--batch", **openai(server)).code == 75
+    assert sum(len(batch.lines) for batch in server.open()) == 3 * 11 + 3 * 3
+    server.end()
+    assert through(run_cli, server, *words)[-1] == 0
+    for name in sheets:
+        assert read_sheet(tmp_path / "r.xlsx", name) == read_sheet(tmp_path / "online.xlsx", name)
+
+
 def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
