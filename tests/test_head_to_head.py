@@ -604,6 +604,58 @@ def test_the_file_may_follow_the_option_without_its_value(
         assert run_cli(*words, "--dry-run", **azure(judge)).code == 0
 
 
+def test_two_judges_are_compared_on_their_preferences(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """B prefers the other response to three questions, and decides by position for two."""
+    answers(tmp_path / "in.xlsx", 20, (0, 5))
+    contrary = {"first": "second", "second": "first", "tie": "tie"}
+
+    def of_b(shown: dict[str, Any], said: dict[str, Any]) -> None:
+        number = int(shown["query"].split()[-1].rstrip("?"))
+        if shown["FIRST"] != shown["SECOND"] and number < 3:
+            overall(said, contrary[said["overall"]])
+        elif number in (3, 4):
+            overall(said, "first")
+
+    change = replying(of_b)
+    judge.always = lambda request: (
+        change(request) if request.body.get("model") == "other" or "other" in request.path else None
+    )
+    words = ("in.xlsx", "-o", "j.xlsx", "--json", "j.json", "--html", "j.html", "--head-to-head")
+    ended = rag_eval(
+        "compare-judges",
+        *words,
+        "--prompts-a",
+        "single",
+        "--prompts-b",
+        "single",
+        "--model-b",
+        "other",
+        **azure(judge),
+    )
+    assert ended.code == 0, ended.err
+    found = run_of(tmp_path / "j.json")["preferences"]
+    assert found["counts"]["first bot"] == {"first bot": 15, "tie": 2, "other bot": 3}
+    assert found["flips"] == [0, 2]
+    assert (found["kappa"]["count"], found["kappa"]["raw"]) == (20, 0.75)
+    assert "Head to head: both judges prefer the same in 75% of 20 pairs" in ended.out
+    sheet = read_sheet(tmp_path / "j.xlsx", "Pairs")
+    assert [sheet[0][name] for name in ("By A", "B: first bot", "B: tie", "B: other bot")] == [
+        "first bot",
+        15,
+        2,
+        3,
+    ]
+    assert "Head to head: what both judges prefer" in (tmp_path / "j.html").read_text(encoding="utf-8")
+    judge.requests.clear()
+    refused = rag_eval(
+        "compare-judges", "in.xlsx", "-o", "k.xlsx", "--head-to-head", "--judge-b", "offline", **azure(judge)
+    )
+    assert (refused.code, judge.requests) == (2, [])
+    assert "--head-to-head: needs an LLM judge" in refused.err
+
+
 # Recorded judges
 
 

@@ -22,6 +22,7 @@ from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_target
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, RunStoppedError, StoreError
 from rag_eval.records import TOXICITY, CaseResult
+from rag_eval.run.pairs import PairJudge
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
@@ -90,6 +91,7 @@ class _Judged:
     facts: "RunFacts"
     summary: "Summary | None" = None
     stopped: RunStoppedError | None = None
+    failed_pairs: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -98,6 +100,7 @@ class _Judged:
             self.summary is not None
             and not self.stopped
             and not any(bot.failures for bot in self.summary.bots)
+            and not self.failed_pairs
         )
 
 
@@ -120,6 +123,8 @@ class JudgeComparisonJob:
             self._paths.check(side.loaded)
         self._session.rubric = rubric_of(sides[0].settings)
         table = self._session.read_table(sides[0].loaded, form)
+        for side in sides:  # before the first of them is paid for
+            self._pairs_of(side, table)
         if self._options.dry_run:
             return self._estimate_both(sides, table)
         for side in sides:
@@ -202,11 +207,15 @@ class JudgeComparisonJob:
         judges = open_judges(
             side.settings, self._session.input, side.target, side.options, self._session.rubric
         ).with_citations(side.settings, table.habits)
+        judges = replace(judges, pairs=self._pairs_of(side, table))
         if isinstance(judges.store, Store) and judges.account:
             judges = replace(judges, store=MeteredStore(judges.store, judges.account.began))
         facts = facts_at_start(side.settings, table, judges)
         self._session.say(f"Judge {side.heading}: {facts.judge}")
         return _Judged(side, judges, facts)
+
+    def _pairs_of(self, side: JudgeSide, table: "Table") -> "PairJudge | None":
+        return PairJudge.of(side.settings, table.bots, (row.cases[0].question for row in table.rows))
 
     def _judge(self, judged: _Judged, table: "Table", results: "Receiver") -> None:
         """Evaluate every row. Raises RunStoppedError if the judge stopped before its first reply."""
@@ -219,6 +228,7 @@ class JudgeComparisonJob:
             with closing(self._session.judged(evaluation, table, tallies)) as stream:
                 for result in stream:
                     results.add(result)
+                    judged.failed_pairs += sum(pair.value is None for pair in result.pairs)
             if not judged.side.options.report_only:
                 refuse_empty(evaluation)
             judged.stopped = evaluation.stopped

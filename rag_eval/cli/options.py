@@ -201,6 +201,7 @@ class Options:
         is_flag=False,
         flag_value="auto",
         key="head_to_head.pairs",
+        commands=_BOTH,
         idle="json shards",
     )
     until_clear: bool = _flag(

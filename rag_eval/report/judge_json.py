@@ -39,6 +39,7 @@ def write_json(target: Path, comparison: JudgeComparison, runs: Runs) -> Path:
             }
             for line in comparison.human
         ],
+        **({"preferences": _plain(asdict(comparison.preferences))} if comparison.preferences else {}),
         "disagreements": [asdict(line) | {"gap": line.gap} for line in comparison.disagreements],
         "scores": {name: list(_scores(name, comparison, runs)) for name in comparison.scores},
     }

@@ -1,7 +1,7 @@
 """What a comparison of two judges shows: the columns of its tables, and sentences for box, page and terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Score
@@ -17,6 +17,7 @@ from rag_eval.report.column import (
 )
 from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.judge_comparison import (
+    PREFERENCES,
     Decisions,
     HumanComparison,
     JudgeComparison,
@@ -278,6 +279,7 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
             "The judges have different thresholds; each decides by the ones of its own configuration."
         )
     lines += [_closeness(each) for each in comparison.human]
+    lines += [*_preference_words(comparison)]
     unpriced = [run.letter for run in runs if run.cost is None]
     if unpriced:
         lines.append(f"The cost of {' and '.join(unpriced)} is unknown; set [prices] input and output.")
@@ -297,6 +299,28 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
     if 0 < comparison.rows < FEWEST_ROWS:
         lines.append(f"Fewer than {FEWEST_ROWS} rows are too few for a conclusion; there are no intervals.")
     return lines
+
+
+def _preference_columns() -> list[Column[tuple[str, Mapping[str, int]]]]:
+    def count_of(preferred: str) -> Column[tuple[str, Mapping[str, int]]]:
+        return plain_column(
+            f"B: {preferred}", 12, Look.COUNT, lambda line: line[1][preferred], _ABOUT_PREFERRED
+        )
+
+    first: Column[tuple[str, Mapping[str, int]]] = plain_column("By A", 20, Look.NAME, lambda line: line[0])
+    return [first, *map(count_of, PREFERENCES)]
+
+
+def _preference_words(comparison: JudgeComparison) -> Iterator[str]:
+    found = comparison.preferences
+    if found is None or found.kappa.raw is None:
+        return
+    kappa = "undefined" if found.kappa.kappa is None else f"{found.kappa.kappa:.2f}".replace("-", "−")
+    failed = f" Not compared, since a judge failed: {found.failed:,}." if found.failed else ""
+    yield (
+        f"Head to head: both judges prefer the same in {found.kappa.raw:.0%} of {found.kappa.count:,} pairs (kappa "
+        f"{kappa}). Pairs that depend on the order: A {found.flips[0]:,}, B {found.flips[1]:,}.{failed}"
+    )
 
 
 def _overall(comparison: JudgeComparison) -> str:
@@ -433,6 +457,10 @@ _ABOUT_RANKING = "Over the rows on which every ranked bot has an RQS by both jud
 _ABOUT_GAP = f"Up to {MOST_DISAGREEMENTS} per measure, the largest first."
 _ABOUT_EVIDENCE = "What the judge looked at, with its verdict. ✗ counts against the score."
 _ABOUT_HUMAN_ERROR = "Mean absolute error against the human labels."
+_ABOUT_PREFERRED = (
+    "Pairs of responses. A preference is one in both orders; everything else is a tie. "
+    "The first bot is further left in the input."
+)
 _ABOUT_PAIRED = f"95% CI by a paired bootstrap over rows. Empty for fewer than {FEWEST_ROWS} rows."
 
 
@@ -461,6 +489,14 @@ AGREEMENT = _table(
     PagePart(title="Agreement"),
     columns=lambda judges: _measure_columns(),
     lines=lambda judges: judges.comparison.measures,
+)
+PREFERRED = _table(
+    "Pairs",
+    PagePart(title="Head to head: what both judges prefer"),
+    columns=lambda judges: _preference_columns(),
+    lines=lambda judges: (
+        judges.comparison.preferences.counts.items() if judges.comparison.preferences else ()
+    ),
 )
 LABELS = _table(
     "Human Labels",
@@ -496,11 +532,13 @@ JUDGE_TABLES = (
         columns=lambda judges: _ranking_columns(judges.facts),
         lines=lambda judges: judges.comparison.ranking,
     ),
+    PREFERRED,
     LABELS,
     DISAGREEMENTS,
 )
 
 
 def tables_of(comparison: JudgeComparison) -> list[ReportTable[ComparedJudges, Any]]:
-    """The tables of a comparison, in the order of the sheets; that of human labels only if there are any."""
-    return [table for table in JUDGE_TABLES if table is not LABELS or comparison.human]
+    """The tables of a comparison, in the order of the sheets; pairs and human labels only if there are any."""
+    is_there = {PREFERRED: comparison.preferences is not None, LABELS: bool(comparison.human)}
+    return [table for table in JUDGE_TABLES if is_there.get(table, True)]

@@ -12,7 +12,16 @@ from typing import Self
 
 import numpy as np
 
-from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
+from rag_eval.records import (
+    SCORE_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Outcome,
+    PairVerdict,
+    RunFacts,
+    Score,
+)
 from rag_eval.results.agreement import CohenKappa, Correlation, cohen_kappa, kappa_difference, spearman
 from rag_eval.results.findings import find
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, cluster_means, wilson_interval
@@ -179,6 +188,23 @@ class PairedScores(JoinedValues):
         return [self.rows[case] for case in cases], columns
 
 
+PREFERENCES = ("first bot", "tie", "other bot")
+"""What a judge may say of two responses: a preference is one in both orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceComparison:
+    """What both judges prefer of the same pairs of responses."""
+
+    counts: Mapping[str, Mapping[str, int]]
+    """By A's and by B's preference: words of PREFERENCES."""
+    kappa: CohenKappa
+    flips: tuple[int, int]
+    """By A and by B: pairs in which the same position won in both orders."""
+    failed: int
+    """Pairs that only one judge, or none, could judge; they are in no figure."""
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
     """Two judges on the same cases."""
@@ -201,6 +227,8 @@ class JudgeComparison:
     """By measure, the largest first, the number of each is limited."""
     scores: Mapping[str, PairedScores] = field(repr=False)
     """By measure."""
+    preferences: PreferenceComparison | None = None
+    """None without a head-to-head comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +284,8 @@ class JudgeComparisonTally:
         self._largest = Largest[JudgeDisagreement]()
         self._cases = 0
         self._rows: set[int] = set()
+        self._preferred: tuple[list[str], list[str]] = ([], [])
+        self._flips, self._failed_pairs = [0, 0], 0
 
     def add(self, a: CaseResult, b: CaseResult) -> None:
         """The same case by both judges."""
@@ -282,6 +312,30 @@ class JudgeComparisonTally:
             summarizer.add(result if is_ranked else replace(result, rqs=None))
         self._cases += 1
         self._rows.add(case.row)
+        others = {pair.other: pair for pair in b.pairs if pair.other != case.bot}
+        for compared in a.pairs:
+            if compared.other in others:
+                self._add_pair(compared, others[compared.other])
+
+    def _add_pair(self, a: PairVerdict, b: PairVerdict) -> None:
+        if a.value is None or b.value is None:
+            self._failed_pairs += 1
+            return
+        for place, pair in enumerate((a, b)):
+            self._preferred[place].append(PREFERENCES[1 - int(pair.value or 0)])
+            self._flips[place] += pair.is_flipped
+
+    def _preferences(self) -> PreferenceComparison | None:
+        a, b = self._preferred
+        if not a and not self._failed_pairs:
+            return None
+        found = Counter(zip(a, b, strict=True))
+        return PreferenceComparison(
+            counts={one: {other: found[one, other] for other in PREFERENCES} for one in PREFERENCES},
+            kappa=cohen_kappa(a, b, categories=PREFERENCES),
+            flips=(self._flips[0], self._flips[1]),
+            failed=self._failed_pairs,
+        )
 
     def comparison(self) -> JudgeComparison:
         summaries = [summarizer.summary() for summarizer in self._summarizers]
@@ -298,6 +352,7 @@ class JudgeComparisonTally:
             ranking=tuple(_ranking(*summaries)),
             verdicts=(verdicts[0], verdicts[1]),
             human=tuple(self._human()),
+            preferences=self._preferences(),
             disagreements=self._largest.of(self._labels),
             scores={name: column.scores for name, column in self._columns.items()},
         )
