@@ -190,6 +190,10 @@ def cases() -> Iterator[str]:
         {"Atlas": LEAD[:20], "Birch": LEAD[:20]},
         {"cost": {"Atlas": dear, "Birch": [0.0] * 20}},
     )
+    doubtful: Values = {"Atlas": [*LEAD[:10], *[None] * 5], "Birch": [*BEHIND[:10], *[0.7] * 5]}
+    yield from spending(
+        "cost known, and unjudged cases could change it", doubtful, {"cost": {"Atlas": dear, "Birch": cheap}}
+    )
     yield from spending(
         "latency known", alike, {"latency": {"Atlas": [1000.0] * 20, "Birch": [430.0, 450.0] * 10}}
     )

@@ -47,8 +47,8 @@ _WIDTH = 1120
 _CHART_WIDTH = 460
 """Of the leaderboard's chart and heading, in pixels."""
 _CHARTS_A_LINE = 3
-_POINTS_HEIGHT = 280
-"""Of a chart of points, in pixels."""
+_POINTS_HEIGHT, _MORE_HEIGHT = 280, 400
+"""Of a chart of points, in pixels; the second from HEAT_FROM bots on."""
 BOT_SHEET = "Bot Summary"
 HEAT_FROM = 6
 """From this many bots on, colours in the table show the means instead of charts."""
@@ -107,7 +107,7 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
         stack.add_charts({bars.alt_text: score_chart(sheet.book, bars)}, height_of(len(ranked)))
     if len(ranked) <= MOST_BOTS:
         for alt_text, chart in _trade_off_charts(sheet.book, run).items():
-            stack.add_charts({alt_text: chart}, _POINTS_HEIGHT)
+            stack.add_charts({alt_text: chart}, _POINTS_HEIGHT if len(ranked) < HEAT_FROM else _MORE_HEIGHT)
     notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)

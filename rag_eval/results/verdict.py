@@ -325,8 +325,12 @@ def _rounded_up(count: int) -> int:
 
 def _spent_words(comparison: "Comparison", summary: Summary, findings: Findings) -> str:
     """A sentence on the bot that is not significantly worse than the best one, and significantly cheaper by most or, if
-    no cost is known, faster; empty if there is none."""
-    equal = [rival for rival in comparison.rivals if rival.is_comparable and not rival.is_significant]
+    no cost is known, faster; empty if there is none. Bots whose difference is doubtful are left out."""
+    equal = [
+        rival
+        for rival in comparison.rivals
+        if rival.is_comparable and not rival.is_significant and not rival.doubt
+    ]
     if comparison.rows < FEWEST_ROWS:
         return ""
     names = {each.name for each in findings.spent}
