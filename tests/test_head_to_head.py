@@ -513,6 +513,17 @@ def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudg
     assert all(found == pytest.approx(wanted) for found, wanted in gaps)
 
 
+@pytest.mark.parametrize("words", [("--against", "in.xlsx"), ("--batch",), ("--until-clear",)])
+def test_what_the_json_of_a_run_cannot_have_is_refused(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json")
+    ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", *words, **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert f"{words[0]}: cannot be used with the JSON of a run" in ended.err
+
+
 def test_answers_of_an_earlier_file_become_further_bots(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

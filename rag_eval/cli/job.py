@@ -239,11 +239,16 @@ class Job:
         from rag_eval.report.recorded import RecordedRun
         from rag_eval.run.pairs import PairJudge
 
-        if self._options.against:
-            raise InputError(
-                f"--against {self._options.against}: the JSON of a run has no scores of these answers; name the sheet "
-                "of the run as INPUT"
-            )
+        for option, is_given, why in (
+            ("--against", self._options.against, "it has no scores of the answers in another file"),
+            ("--batch", self._options.in_batches, "its comparisons are made one by one"),
+            ("--until-clear", self._options.until_clear, "all its rows are judged"),
+        ):
+            if is_given:
+                raise InputError(
+                    f"{option}: cannot be used with the JSON of a run, since {why}; name the sheet of the run as INPUT "
+                    f"or leave {option} out"
+                )
         settings, run = loaded.settings, RecordedRun.read(self._session.input)
         run.check_slices(settings.report.slice_by)
         self._session.people.join(result.case for result in run.results)
