@@ -329,6 +329,7 @@ def test_a_damaged_last_run_costs_no_call_if_it_is_the_baseline(
     values.unlink()
     lost = run_once(rag_eval, path, *options, "--baseline", "latest", **azure(judge))
     assert (lost.code, "are missing; changes since that run are not tested." in lost.err) == (0, True)
+    assert lines_of(tmp_path / "h")[-1]["since"] == ""
 
 
 def test_a_line_that_cannot_be_read_is_no_first_run(

@@ -883,6 +883,13 @@ def test_lines_beyond_the_last_row_of_a_sheet_are_counted(tmp_path: Path) -> Non
     assert [row["Row"] for row in _rows(load_workbook(tmp_path / "r.xlsx").active)] == [2, 3, 4]
 
 
+def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    facts = facts_of(TWO_BOTS, 5)
+    report = ExcelReport(tmp_path / "r.xlsx", facts, {"side_by_side"}, sheet_rows=4)
+    _fill(report, random_results(TWO_BOTS, 5), facts)
+    assert "Sheet Side by Side is full: 2 queries did not fit." in report.left_out
+
+
 # The way into its place
 
 

@@ -2388,6 +2388,12 @@ def test_too_many_cells_of_a_header_are_cut_by_their_own_separator(tmp_path: Pat
     ]
 
 
+def test_a_line_of_too_many_cells_below_a_quoted_cell_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'Query,Bot_A\n"q",a\nq{"," * 5_000}\n', encoding="utf-8")
+    assert "a.csv, line 3: has more than 5,000 cells" in problems(path)[0]
+
+
 def test_separators_in_quotes_are_no_ends_of_cells(tmp_path: Path) -> None:
     """A header of the most columns there may be, and of one more."""
     path = tmp_path / "a.csv"
