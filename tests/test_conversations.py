@@ -25,6 +25,7 @@ from rag_eval.results.intervals import reported_interval
 from rag_eval.results.looks import key_of, planned_looks
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.tables.cells import JsonText
+from rag_eval.tables.chats import last_message
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.table import read_table
 from rag_eval.texts.shortening import Shortener
@@ -746,3 +747,13 @@ def test_personal_data_in_turns_is_redacted_and_planted_instructions_are_flagged
     (case,) = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert case["Flags"].startswith("earlier turn 1: instruction to the judge")
     assert "ann@example.org" in case["History"], "a report is about the texts as they are"
+
+
+@pytest.mark.parametrize(("roles", "unused"), [("bb", 1), ("bub", 0), ("ubb", 1), ("bubb", 1), ("b", 0)])
+def test_messages_of_the_bot_before_its_last_one_are_counted(roles: str, unused: int) -> None:
+    """Since the user's last message, or from the beginning if there is none."""
+    names = {"b": "assistant", "u": "user"}
+    chat = [{"role": names[role], "content": f"message {place}"} for place, role in enumerate(roles)]
+    found = last_message(chat, of_user=False)
+    assert found is not None
+    assert found.unused == unused

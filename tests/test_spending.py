@@ -797,6 +797,7 @@ def test_bots_that_none_beats_in_both_are_marked(
     assert [each.bot for each in offs] == list(points)
     assert "".join(each.bot for each in offs if each.is_unbeaten) == unbeaten
     assert [(each.rqs, each.spent) for each in offs] == [pytest.approx(point) for point in points.values()]
+    assert [each.limits for each in offs] == [pytest.approx((spent, spent)) for _, spent in points.values()]
 
 
 def test_a_chart_needs_two_bots_with_both_figures() -> None:
