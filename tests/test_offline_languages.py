@@ -15,7 +15,7 @@ from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair, is_short, is_unspaced
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import METRIC_LABELS, Case
-from rag_eval.texts.words import read, words
+from rag_eval.texts.words import read, sentences, words
 
 PROBES = [
     json.loads(line)
@@ -646,3 +646,30 @@ def test_an_answer_after_a_search_without_results_counts() -> None:
             "Nothing was found in the documents. However, the library of the town opens at nine in the morning."
         )
     )
+
+
+SPACED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "spaced_sentences.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Paragraphs of Thai and Lao, which put only spaces between sentences, each with short answers by query."""
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_short_answer_is_told_from_that_of_another_query_about_the_same_paragraph(held_out: bool) -> None:
+    """Without full stops, the paragraph must not be taken for one sentence, which is the source of every answer."""
+    own, others = [], []
+    for paragraph in (each for each in SPACED if each["held_out"] is held_out):
+        answers = list(paragraph["answers"].items())
+        for (query, answer), (_, another) in zip(answers, answers[1:] + answers[:1], strict=True):
+            for response, values in ((answer, own), (another, others)):
+                case = Case(2, "bot", query, response, None, (paragraph["paragraph"],))
+                values.append(score_of("answer_relevancy", case))
+    threshold = CALIBRATED_THRESHOLDS["answer_relevancy"]
+    assert sum(value >= threshold for value in own) >= 0.9 * len(own)
+    assert sum(value < threshold for value in others) >= 0.9 * len(others)
+
+
+@pytest.mark.parametrize("text", ["សួស្តី។ ខ្ញុំសុខសប្បាយ៕", "မင်္ဂလာပါ။နေကောင်းလား။", "你好。再见。"])
+def test_full_stops_of_scripts_without_spaces_end_sentences(text: str) -> None:
+    assert len(sentences(text)) == 2

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call, Message, room_for
@@ -15,7 +16,7 @@ from rag_eval.metrics.offline.brief import carrying, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.scripts import count_words, is_pair
+from rag_eval.metrics.offline.scripts import count_words, has_spaced_sentences, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import (
@@ -124,6 +125,8 @@ WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
 PAIRS_RAISED_BY = 0.5
 """Half of the pairs of characters reach from one word into the next, and those differ from text to text."""
+SHORTEST_CLAUSE = 20
+"""Characters of a Thai or Lao clause."""
 _LEAST_SHARE_OF_SOURCE = 0.5
 """A chunk sentence is taken for the source of a short response that it holds so much of."""
 
@@ -216,7 +219,30 @@ def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str,
 
 @lru_cache(maxsize=2)  # like `read_all`
 def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
-    return [sentence for chunk in chunks for sentence in read_claim(chunk).sentences]
+    read_sentences = (sentence for chunk in chunks for sentence in read_claim(chunk).sentences)
+    return [part for sentence in read_sentences for part in _clauses(sentence)]
+
+
+def _clauses(sentence: Reading) -> list[Reading]:
+    """The sentence; of a script that only puts spaces between sentences, its stretches between spaces.
+
+    A short stretch belongs to the one before it: there are spaces around numbers and names, too.
+    """
+    if sentence.text.isascii() or not has_spaced_sentences(sentence.text):
+        return [sentence]
+    starts: list[int] = []
+    length = SHORTEST_CLAUSE
+    for place, piece in enumerate(sentence.pieces):
+        if length >= SHORTEST_CLAUSE:
+            starts.append(place)
+            length = 0
+        length += len(piece)
+    if len(starts) > 1 and length < SHORTEST_CLAUSE:
+        starts.pop()
+    return [
+        Reading(" ".join(sentence.pieces[start:end]), list(chain(*sentence.stems_by_piece[start:end])))
+        for start, end in pairwise([*starts, len(sentence.pieces)])
+    ]
 
 
 def _evidence(query: str, missing: AbstractSet[str], *, is_cut: bool) -> tuple[Evidence, ...]:

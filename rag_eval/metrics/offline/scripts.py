@@ -25,6 +25,11 @@ def is_pair(word: str) -> bool:
     return match is not None and match["two"] is not None and len(word) > 1
 
 
+def has_spaced_sentences(text: str) -> bool:
+    """Whether the text is Thai or Lao, which put a space between sentences and no full stop."""
+    return _THAI_OR_LAO.search(text) is not None
+
+
 def is_short(word: str) -> bool:
     """Whether a group of characters is smaller than groups of its script are, as in a text of one character."""
     match = _UNSPACED.match(word)
@@ -48,3 +53,6 @@ def _weight(token: str) -> float:
     if match is None:
         return 1.0
     return _OF_TWO_CHARACTERS if match["two"] else _OF_FOUR_CHARACTERS
+
+
+_THAI_OR_LAO = re.compile("[\u0e00-\u0eff]")
