@@ -3,7 +3,8 @@
 Two bots answer. Atlas is better on the whole, not everywhere. The rows show every form of a context cell and
 what goes wrong in practice: made-up facts, an answer to another question, passages about something else, an empty
 answer, an empty context, a missing reference, a rude customer, other languages, a query that continues a conversation.
-Birch is faster and cheaper; its empty answer has neither latency nor cost. Run it again, get the same bytes.
+Birch is faster and cheaper; its empty answer has neither latency nor cost. Atlas cites its chunks: once the wrong one,
+once one that does not exist, and some answers cite none. Run it again, get the same bytes.
 """
 
 import json
@@ -140,8 +141,8 @@ ROWS = (
     (
         "How do I unlock a bike?",
         "Scan the QR code on the handlebar with the app, or enter the five-digit bike number in the app.",
-        "Scan the QR code on the handlebar with the app or enter the five-digit bike number. The lock opens within "
-        "ten seconds.",
+        "Scan the QR code on the handlebar with the app or enter the five-digit bike number [1]. The lock opens within "
+        "ten seconds [1].",
         json_list(UNLOCK, HELMET),
         "Open the app and scan the QR code on the handlebar.",
         json_list(UNLOCK, AWARD),
@@ -149,7 +150,7 @@ ROWS = (
     (
         "What does a single ride cost?",
         "A single ride costs 1.00 to unlock and 0.15 per minute.",
-        "A single ride costs 1.00 to unlock, and then 0.15 per minute.",
+        "A single ride costs 1.00 to unlock, and then 0.15 per minute [1].",
         pipes(PRICES, EBIKE, LATE),
         "A single ride costs 2.50 flat for the first hour, and children under 12 ride for free.",
         pipes(PRICES, MONTHLY),
@@ -157,7 +158,8 @@ ROWS = (
     (
         "The station is full. What should I do with my bike?",
         "Tap 'Station full' in the app; you get 15 free minutes to ride to the nearest station with a free dock.",
-        "Tap 'Station full' in the app. You then have 15 free minutes to reach the nearest station with a free dock.",
+        "Tap 'Station full' in the app [1]. You then have 15 free minutes to reach the nearest station with a free "
+        "dock [1].",
         paragraphs(FULL_STATION, PARKING),
         "Tap 'Station full' in the app and ride to the nearest station with a free dock; 15 minutes are free.",
         paragraphs(PARKING, FULL_STATION),
@@ -165,7 +167,8 @@ ROWS = (
     (
         "Can I leave the bike anywhere when I am done?",
         "No, bikes must be returned to a station. Leaving one outside the service area costs a fee of 25.00.",
-        "No. Bikes must be returned to one of the 86 stations; leaving a bike outside the service area costs 25.00.",
+        "No. Bikes must be returned to one of the 86 stations; leaving a bike outside the service area costs "
+        "25.00 [1].",
         json_list(PARKING, FULL_STATION, PAUSE),
         "Yes, you can leave the bike at any lamp post in the city, and our team collects it overnight free of charge.",
         json_list(AWARD, JOBS),
@@ -173,7 +176,7 @@ ROWS = (
     (
         "My brakes do not work. How do I report it?",
         "Report it in the app under Help > Report a problem or call 0800 555 0142, and do not ride the bike.",
-        "Please do not ride it. Report it in the app under Help > Report a problem, or call 0800 555 0142.",
+        "Please do not ride it. Report it in the app under Help > Report a problem, or call 0800 555 0142 [1].",
         pipes(DAMAGE, ACCIDENT),
         "Report damage in the app under Help > Report a problem. Do not ride a damaged bike.",
         pipes(DAMAGE, REFUND),
@@ -181,7 +184,7 @@ ROWS = (
     (
         "Am I insured if I have an accident?",
         "Third-party liability insurance is included in every ride; personal accident insurance is not.",
-        "Yes, fully: liability, personal accident and theft insurance of up to one million are part of every ride.",
+        "Yes, fully: liability, personal accident and theft insurance of up to one million are part of every ride [1].",
         paragraphs(ACCIDENT, DAMAGE),
         "Third-party liability insurance is included in every ride, but personal accident insurance is not.",
         paragraphs(ACCIDENT),
@@ -189,7 +192,7 @@ ROWS = (
     (
         "How old must my daughter be to ride?",
         "At least 16; riders aged 16 and 17 need a guardian's consent in the app.",
-        "She must be at least 16 years old. At 16 and 17 she needs a guardian's consent in the app.",
+        "She must be at least 16 years old [1]. At 16 and 17 she needs a guardian's consent in the app [1].",
         json_list(AGE, CHILD_SEAT),
         "Our e-bikes have a range of 60 km and the motor assists up to 25 km/h.",
         json_list(EBIKE, AGE),
@@ -197,7 +200,7 @@ ROWS = (
     (
         "Can I put my toddler's seat on one of your bikes?",
         "No, child seats must not be attached, but cargo bikes with a child bench are available at ten stations.",
-        "No, child seats must not be attached. Cargo bikes with a child bench are at ten stations.",
+        "No, child seats must not be attached [1]. Cargo bikes with a child bench are at ten stations [2].",
         pipes(CHILD_SEAT, CARGO, AGE),
         "Child seats must not be attached to our bikes.",
         pipes(CHILD_SEAT, HELMET),
@@ -205,7 +208,7 @@ ROWS = (
     (
         "When will I get my refund?",
         "Within five working days of approval, on the original means of payment.",
-        "An approved refund arrives on the original means of payment within five working days.",
+        "An approved refund arrives on the original means of payment within five working days [1].",
         paragraphs(REFUND, DAMAGE),
         "",
         paragraphs(REFUND),
@@ -213,7 +216,8 @@ ROWS = (
     (
         "I left my scarf in the basket yesterday. Where can I pick it up?",
         "At the service point, 4 Quay Street, Monday to Friday from 9 to 17; items are kept for 60 days.",
-        "Ask at the service point, 4 Quay Street, open Monday to Friday from 9 to 17. Items are kept for 60 days.",
+        "Ask at the service point, 4 Quay Street, open Monday to Friday from 9 to 17 [1]. Items are kept for 60 "
+        "days [1].",
         json_list(LOST, REFUND),
         "Please go to the service point at 4 Quay Street, Monday to Friday from 9 to 17.",
         "",
@@ -221,7 +225,8 @@ ROWS = (
     (
         "Is there a discount for students?",
         "Yes, students pay 9.00 a month; a valid student card must be uploaded in the app.",
-        "Yes: students pay 9.00 a month instead of 14.00 once they have uploaded a valid student card in the app.",
+        "Yes: students pay 9.00 a month instead of 14.00 once they have uploaded a valid student card in the "
+        "app [1][2].",
         pipes(STUDENT, MONTHLY),
         "Students pay 9.00 a month for the monthly pass. Upload a valid student card in the app.",
         pipes(MONTHLY, STUDENT, PRICES),
@@ -229,7 +234,7 @@ ROWS = (
     (
         "Can I stop at a shop without ending my ride?",
         "Yes, a ride can be paused for up to 30 minutes with the Pause button; the minutes are charged.",
-        "Yes. Use the Pause button: the bike stays locked and reserved for up to 30 minutes, which are charged.",
+        "Yes. Use the Pause button: the bike stays locked and reserved for up to 30 minutes, which are charged [4].",
         paragraphs(PAUSE, PARKING, FULL_STATION),
         "Yes, you can pause your ride for up to two hours, free of charge, as often as you like.",
         paragraphs(PAUSE, LATE),
@@ -238,7 +243,7 @@ ROWS = (
         "This rubbish app charged me twice, you useless idiots. What now?",
         "Send a refund request within 30 days of the ride; approved refunds arrive within five working days.",
         "I am sorry about that. Send us a refund request within 30 days of the ride; once approved, the money is back "
-        "on your original means of payment within five working days.",
+        "on your original means of payment within five working days [1].",
         json_list(REFUND, PRICES),
         "Refund requests must reach us within 30 days of the ride.",
         json_list(REFUND, JOBS, AWARD),
@@ -254,7 +259,7 @@ ROWS = (
     (
         "Do you plan stations near the university hospital?",
         None,
-        "Twelve more stations are planned in the west of the city. I cannot say whether one is near the hospital.",
+        "Twelve more stations are planned in the west of the city [1]. I cannot say whether one is near the hospital.",
         paragraphs(AWARD, PARKING),
         "Yes, a station with forty docks opens next to the university hospital on the first of May.",
         paragraphs(AWARD),
@@ -262,7 +267,7 @@ ROWS = (
     (
         "What happens if I ride for an hour on my monthly pass?",
         "Rides of up to 45 minutes are included; from the 46th minute on 0.15 per minute is charged, so 2.25.",
-        "The first 45 minutes are included. The other 15 minutes cost 0.15 each, which makes 2.25.",
+        "The first 45 minutes are included [2]. The other 15 minutes cost 0.15 each, which makes 2.25 [1].",
         json_list(LATE, MONTHLY, PRICES),
         "Rides on the monthly pass are unlimited, so an hour costs nothing extra.",
         json_list(MONTHLY, STUDENT),
@@ -270,8 +275,8 @@ ROWS = (
     (
         "Kann ich das Rad überall in der Stadt abstellen?",
         "Nein, die Räder müssen an einer der 86 Stationen zurückgegeben werden.",
-        "Nein, die Räder müssen an einer der 86 Stationen zurückgegeben werden. Außerhalb des Bediengebiets kostet "
-        "das Abstellen eine Gebühr von 25,00.",
+        "Nein, die Räder müssen an einer der 86 Stationen zurückgegeben werden [1]. Außerhalb des Bediengebiets kostet "
+        "das Abstellen eine Gebühr von 25,00 [1].",
         pipes(GERMAN_PARK, GERMAN_PAUSE),
         "Nein. Räder müssen an einer Station zurückgegeben werden.",
         pipes(GERMAN_PARK, PARKING),
@@ -279,7 +284,7 @@ ROWS = (
     (
         "自転車のロックはどうやって解除しますか。",
         "アプリでハンドルのQRコードを読み取るか、5桁の自転車番号を入力します。",
-        "アプリでハンドルのQRコードを読み取るか、5桁の自転車番号を入力してください。",
+        "アプリでハンドルのQRコードを読み取るか、5桁の自転車番号を入力してください[1]。",
         json_list(JAPANESE_UNLOCK, JAPANESE_PRICE),
         "You can unlock the bike with your library card at any kiosk.",
         json_list(JAPANESE_PRICE),
@@ -296,8 +301,8 @@ ROWS = (
         "Do I need a helmet, and can I get one from you?",
         "Helmets are recommended, not provided with the bikes, and can be borrowed for free at the service point "
         "with a deposit of 20.00.",
-        "A helmet is recommended but not provided. You can borrow one for free at the service point; the deposit "
-        "is 20.00.",
+        "A helmet is recommended but not provided [1]. You can borrow one for free at the service point; the deposit "
+        "is 20.00 [1].",
         json_list(HELMET, LOST),
         "Yes, helmets are required by law here. You find one in the basket of every bike.",
         json_list(HELMET, AGE, JOBS),
