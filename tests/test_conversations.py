@@ -722,6 +722,15 @@ def test_shards_carry_turns_and_conversations_and_files_share_none(rag_eval: Run
     assert any(each.endswith(note.format(4)) for each in shards["end"]["notes"])
 
 
+def test_a_gate_says_that_conversations_are_too_few(run_cli: Run, tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A", "Context", "Conversation_ID"]]
+    rows += [[f"What is dock {n}?", f"Dock {n} holds.", f"Dock {n} holds.", f"c{n // 5}"] for n in range(20)]
+    write_table(tmp_path / "a.csv", *rows)
+    ended = run_cli("a.csv", "--judge", "offline", "--fail-under", "rqs=0.1", "--gate-on", "interval")
+    assert ended.code == 1
+    assert "(20 of 20 queries): too few conversations for an interval" in ended.err
+
+
 def test_a_resumed_run_pays_nothing_twice(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     write_table(tmp_path / "a.csv", *ROWS)
     command = ("a.csv", "-o", "r.xlsx", "--json", "r.json")

@@ -284,7 +284,7 @@ def _result(
 def _too_few_for_limit(gate: Gate, bot: BotSummary, confidence: float) -> str:
     name, share = GATED_ABOVE[gate.name] if gate.is_upper else ("", 0.0)
     if not share:
-        return "too few for an interval"
+        return "too few conversations for an interval" if bot.clusters else "too few for an interval"
     if bot.spent[name].clusters:
         return (
             "no upper limit, since rows of one conversation are not independent; --gate-on mean compares the figure "
