@@ -1060,4 +1060,4 @@ def test_rows_of_a_conversation_count_as_one(run_cli: Run, tmp_path: Path) -> No
     assert widths[1] > widths[0]
     assert "Gate passed: A: latency_median 250 (95% CI" in alone.out + alone.err
     assert "no upper limit, since rows of one conversation are not independent" in together.err
-    assert "Gate FAILED: A: cost 5 (40 of 40 queries): too few for an interval" in together.err
+    assert "Gate FAILED: A: cost 5 (40 of 40 queries): too few conversations for an interval" in together.err
