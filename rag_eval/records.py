@@ -306,6 +306,8 @@ class PairVerdict:
 
 OFF, ALL_PAIRS, MATCHING = "", "all", "matching"
 """How pairs of responses are chosen: there are none, all, or in each row every bot at most once."""
+FEW_BOTS = 3
+"""Up to here each pair of bots has enough queries of its own."""
 DIFFERS = "pair differs from RQS"
 """Flag of a case that a judge prefers in a pair although its RQS is lower, or the reverse."""
 

@@ -22,7 +22,6 @@ from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_target
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, RunStoppedError, StoreError
 from rag_eval.records import TOXICITY, CaseResult
-from rag_eval.run.pairs import PairJudge
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.results.judge_comparison import JudgeComparison, JudgeComparisonTally, JudgeRun
     from rag_eval.results.summary import Summary
     from rag_eval.run.judges import Judges
+    from rag_eval.run.pairs import PairJudge
     from rag_eval.store.codec import Spool
     from rag_eval.tables.table import Table
 
@@ -215,6 +215,8 @@ class JudgeComparisonJob:
         return _Judged(side, judges, facts)
 
     def _pairs_of(self, side: JudgeSide, table: "Table") -> "PairJudge | None":
+        from rag_eval.run.pairs import PairJudge
+
         return PairJudge.of(side.settings, table.bots, (row.cases[0].question for row in table.rows))
 
     def _judge(self, judged: _Judged, table: "Table", results: "Receiver") -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rag_eval.run.batches import BatchRun
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
+    from rag_eval.run.pairs import PairJudge
     from rag_eval.run.processes import Processes
     from rag_eval.run.until_clear import UntilClear
     from rag_eval.tables.table import Table
@@ -56,7 +57,6 @@ class Job:
                 self._workers.close()
 
     def _run(self) -> ExitCode:
-        from rag_eval.run.pairs import PairJudge, refuse_offline
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
@@ -66,11 +66,10 @@ class Job:
         if self._options.report_only and self._session.input.suffix.lower() == ".json":
             return self._report_again(loaded)
         if self._options.head_to_head and _is_run(self._session.input):
-            refuse_offline(loaded.settings)
             return self._compare_again(loaded)
         self._session.rubric = rubric_of(loaded.settings)
         _refuse_looks(self._options)
-        refuse_offline(loaded.settings)
+        _refuse_offline_pairs(loaded.settings)
         refuse_batches(self._options, loaded.settings)
         idle = self._options.show or self._options.dry_run or self._options.report_only
         idle = idle or self._options.until_clear  # a look needs the rows before it, so one process judges
@@ -94,7 +93,7 @@ class Job:
         self._paths.check(loaded)
         if self._options.dry_run:
             return self._estimate(loaded, table)
-        pairs = PairJudge.of(loaded.settings, table.bots, (row.cases[0].question for row in table.rows))
+        pairs = _pairs(loaded.settings, table)
         loaded.require_credentials(to_call=not self._options.report_only)
         self._paths.check_writable()
         with self._session.locked():
@@ -322,6 +321,23 @@ def _is_run(path: Path) -> bool:
         return "format" in read_run_document(path)
     except (OSError, ValueError):
         return False
+
+
+def _refuse_offline_pairs(settings: "Settings") -> None:
+    """Raise InputError for a head-to-head comparison by the offline judge, before the input is read."""
+    if settings.head_to_head.pairs != "off":
+        from rag_eval.run.pairs import refuse_offline
+
+        refuse_offline(settings)
+
+
+def _pairs(settings: "Settings", table: "Table") -> "PairJudge | None":
+    """Raises InputError; see PairJudge.of."""
+    if settings.head_to_head.pairs == "off":
+        return None
+    from rag_eval.run.pairs import PairJudge
+
+    return PairJudge.of(settings, table.bots, (row.cases[0].question for row in table.rows))
 
 
 def _refuse_looks(options: "Options") -> None:

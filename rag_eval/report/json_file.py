@@ -19,7 +19,6 @@ from rag_eval.report.column import ReportTable
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
-from rag_eval.results.head_to_head import HeadToHead
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change, Direction
 from rag_eval.results.pass_rates import BotPassRates
@@ -282,7 +281,6 @@ _PLAIN: Mapping[type, Callable[[Any], Any]] = {
     Alignment: asdict,
     BotPassRates: asdict,
     Change: _changed,
-    HeadToHead: lambda found: asdict(found) | {"problem": found.trust.problem},
     Look: asdict,
     RetrievalSummary: _retrieval,
     Slice: _slice,

@@ -1,8 +1,8 @@
 """Sheets "Head to Head" and "Pairs": bots against bots, and each comparison of two responses."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
 from rag_eval.report.column import Cell, Column, interval_columns, plain_column
@@ -96,6 +96,11 @@ def pair_notes(found: "HeadToHead | None") -> Sequence[str]:
         else "Pairs: all bots against all others, for every query."
     )
     return (how, *trust_words(found))
+
+
+def plain_pairs(found: "HeadToHead | None") -> dict[str, Any] | None:
+    """In values that JSON knows."""
+    return None if found is None else asdict(found) | {"problem": found.trust.problem}
 
 
 @dataclass(frozen=True, slots=True)

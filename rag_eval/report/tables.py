@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_eval.records import RunFacts
+from rag_eval.records import FEW_BOTS, RunFacts
 from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
 from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.case_table import CASES
@@ -29,11 +29,11 @@ from rag_eval.report.pair_tables import (
     pair_columns,
     pair_lines,
     pair_notes,
+    plain_pairs,
     strength_columns,
 )
 from rag_eval.report.styles import LINE_HEIGHT
 from rag_eval.results.findings import Findings
-from rag_eval.results.head_to_head import FEW_BOTS
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.summary import Summary
@@ -119,7 +119,7 @@ TABLES: Sequence[AnyOfRun] = (
         header_height=44,
         line_height=18,
         page=PagePart(title="Head to head: which response is preferred"),
-        json={"head_to_head": lambda run: run.findings.head_to_head},
+        json={"head_to_head": lambda run: plain_pairs(run.findings.head_to_head)},
     ),
     ReportTable(
         name="Strengths",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Look
 from rag_eval.results.causes import BotCauses
-from rag_eval.results.head_to_head import HeadToHead
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.looks import Seen, stages_of
 from rag_eval.results.paired import Change, CommonQueries
@@ -17,6 +16,7 @@ from rag_eval.retrieval import RetrievalSummary
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
+    from rag_eval.results.head_to_head import HeadToHead
     from rag_eval.results.intervals import Floats, Interval
     from rag_eval.results.run_history import History
 
@@ -68,7 +68,7 @@ class Findings:
     """What the other bots spend next to the best one, see `trade_off.against_best`; none without latency and cost."""
     trade_offs: Mapping[str, tuple[TradeOff, ...]] = field(default_factory=dict)
     """RQS and latency, or cost, of the bots that have both, by name."""
-    head_to_head: HeadToHead | None = None
+    head_to_head: "HeadToHead | None" = None
     """Of responses that were compared in pairs; None if none were."""
     causes: tuple[BotCauses, ...] = ()
     """Why each bot fails, in the order of the bots."""

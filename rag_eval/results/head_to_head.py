@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import MATCHING, Case, CaseResult, Outcome, PairVerdict
+from rag_eval.records import FEW_BOTS, MATCHING, Case, CaseResult, Outcome, PairVerdict
 from rag_eval.results.looks import key_of
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
@@ -210,10 +210,6 @@ class PairTally:
             self._choice, summaries, strengths, trust, counts["failed"], counts["asked"], counts["differing"],
             counts["compared"],
         )  # fmt: skip
-
-
-FEW_BOTS = 3
-"""Up to here each pair has enough queries of its own."""
 
 
 @dataclass(slots=True)

@@ -1,19 +1,21 @@
 """Everything that is counted while the results of a run go by, and what it comes to at the end."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
-from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
 from rag_eval.results.stored import State, from_json, to_json
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.retrieval import RetrievalTally, scores_of_case
+
+if TYPE_CHECKING:
+    from rag_eval.results.head_to_head import PairTally
 
 MOST_FLAGGED = 10
 """Flagged cases that are named."""
@@ -53,7 +55,7 @@ class Tallies:
         self._noise = NoiseTally()
         self._causes = CauseTally(facts.bots, facts.thresholds)
         self._weights = facts.weights
-        self._pairs = PairTally(facts.bots, facts.head_to_head) if facts.head_to_head else None
+        self._pairs = _pair_tally(facts) if facts.head_to_head else None
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
@@ -157,6 +159,12 @@ class Tallies:
             head_to_head=self._pairs.head_to_head() if self._pairs else None,
             since_last=self._since_last.changes() if self._since_last else None,
         )
+
+
+def _pair_tally(facts: RunFacts) -> "PairTally":
+    from rag_eval.results.head_to_head import PairTally
+
+    return PairTally(facts.bots, facts.head_to_head)
 
 
 def _rqs(result: CaseResult) -> float:

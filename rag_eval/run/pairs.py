@@ -16,14 +16,12 @@ from rag_eval.judge.calls import Call, Message, gather
 from rag_eval.judge.replies import A_REASON
 from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.reply_types import StrictReply
-from rag_eval.records import ALL_PAIRS, MATCHING, Case, Outcome, PairVerdict, Row
+from rag_eval.records import ALL_PAIRS, FEW_BOTS, MATCHING, Case, Outcome, PairVerdict, Row
 
 CONTROLS = 20
 """Queries for which one response is compared with itself."""
 FEWEST_QUERIES = 10
 """Of a pair in a matching; with fewer, all pairs are judged for every query."""
-_FEW_BOTS = 3
-"""Up to here a matching would save nothing that matters: all pairs are judged."""
 
 _Pairs = tuple[tuple[int, int], ...]
 _Verdicts = list[tuple[PairVerdict, ...]]
@@ -61,7 +59,7 @@ class PairJudge:
         self.choice = MATCHING
         """How pairs are chosen."""
         fewest = min(taken[number] for number in range(len(rounds)))
-        if section.pairs == "all" or len(bots) <= _FEW_BOTS or fewest < FEWEST_QUERIES:
+        if section.pairs == "all" or len(bots) <= FEW_BOTS or fewest < FEWEST_QUERIES:
             rounds = (tuple(combinations(range(len(bots)), 2)),)
             self.choice = ALL_PAIRS
         self.rounds = rounds

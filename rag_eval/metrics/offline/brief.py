@@ -158,6 +158,7 @@ class Stance(NamedTuple):
     """It says nothing else."""
 
 
+@lru_cache(maxsize=4)
 def stance(text: str, query: str) -> Stance | None:
     """None for another query, and for a text that says neither."""
     asked = polar_stems(query) if "?" in query or "？" in query else None
@@ -165,11 +166,14 @@ def stance(text: str, query: str) -> Stance | None:
         return None
     affirms, rest = beginning_yes_or_no(text)
     if affirms is not None:
-        return Stance(affirms, _content(rest, query) <= asked | {NEGATION}, is_word=not has_words(rest))
-    own = words(text)
-    if len(text) > _LONGEST or _ASKS.search(text) or own in ([], words(query)) or own[0] in OPENING_VERBS:
+        is_bare = len(rest) <= _LONGEST and _content(words(rest), query) <= asked | {NEGATION}
+        return Stance(affirms, is_bare, is_word=not has_words(rest))
+    if len(text) > _LONGEST or _ASKS.search(text):
         return None
-    content = _content(text, query)
+    own = words(text)
+    if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
+        return None
+    content = _content(own, query)
     if find_similar(asked, content).share < 1:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
@@ -191,14 +195,22 @@ def polar_support(affirms: bool, query: str, chunks: tuple[str, ...]) -> tuple[f
     return best
 
 
-def _content(text: str, query: str) -> set[str]:
-    small = small_words_of(words(query))
-    return {stem(word) for word in words(text) if word not in STOP_WORDS and word not in small}
+@lru_cache(maxsize=2)
+def _words_of_query(query: str) -> tuple[tuple[str, ...], AbstractSet[str]]:
+    """Its words, and the small words of its language."""
+    own = words(query)
+    return tuple(own), small_words_of(own)
+
+
+def _content(own: Sequence[str], query: str) -> set[str]:
+    """Stems of those of a text's words that say something."""
+    _, small = _words_of_query(query)
+    return {stem(word) for word in own if word not in STOP_WORDS and word not in small}
 
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
     """Whether a negation is before one of the asked words, with at most one word between them."""
-    small = (STOP_WORDS | small_words_of(words(query))) - NEGATING
+    small = (STOP_WORDS | _words_of_query(query)[1]) - NEGATING
     own = [word for word in words(text) if word not in small]
     for place, word in enumerate(own):
         if word in NEGATING or stem(word) == NEGATION:
