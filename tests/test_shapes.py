@@ -245,6 +245,7 @@ def test_equal_data_gives_equal_figures(writer: str, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     one = evaluate(WRITERS["wide csv"](tmp_path / "one", ITEMS), OFFLINE).drop(columns="row")
     other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
+    other = other.drop(columns="history", errors="ignore")  # of chats, which alone have earlier turns
     pd.testing.assert_frame_equal(one, other, check_exact=True)
     assert one.groupby("bot")["rqs"].mean().nunique() == 2
 

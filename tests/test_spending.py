@@ -616,9 +616,17 @@ EVEN = [float(number) for number in range(1, 101)]
             "latency_p95=5000",
             EVEN[:71],
             GateOn.INTERVAL,
+            True,
+            "latency_p95 67.5 (71 of 71 queries; an upper limit needs 72 queries); it must be at most 5000 (--gate-on "
+            "interval)",
+        ),
+        (
+            "latency_p95=60",
+            EVEN[:71],
+            GateOn.INTERVAL,
             False,
-            "latency_p95 67.5 (71 of 71 queries): too few for an upper limit, which needs 72 queries; --gate-on mean "
-            "compares the figure itself, of any number of queries",
+            "latency_p95 67.5 (71 of 71 queries; an upper limit needs 72 queries); it must be at most 60 (--gate-on "
+            "interval)",
         ),
         (
             "latency_median=60",
@@ -1059,5 +1067,8 @@ def test_rows_of_a_conversation_count_as_one(run_cli: Run, tmp_path: Path) -> No
     widths = [each["interval"][1] - each["interval"][0] for each in costs]
     assert widths[1] > widths[0]
     assert "Gate passed: A: latency_median 250 (95% CI" in alone.out + alone.err
-    assert "no upper limit, since rows of one conversation are not independent" in together.err
+    assert (
+        "Gate passed: A: latency_median 250 (40 of 40 queries; no upper limit, since rows of one conversation are not "
+        "independent); it must be at most 500" in together.out
+    )
     assert "Gate FAILED: A: cost 5 (40 of 40 queries): too few conversations for an interval" in together.err

@@ -48,6 +48,10 @@ class Gate:
         sign = "<=" if self.is_upper else ">="
         return self.name if self == _NO_REGRESSION else f"{self.name} {sign} {self.limit:.12g}"
 
+    @property
+    def is_quantile(self) -> bool:
+        return self.is_upper and GATED_ABOVE[self.name][1] > 0
+
     def is_met_by(self, value: float) -> bool:
         """But for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
         if self.is_upper:
@@ -269,9 +273,12 @@ def _result(
     if gate_on is GateOn.MEAN:
         reason = f"{value} ({queries}); {'it' if gate.is_upper else 'the mean'} {required}"
         return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
+    if figure.decisive is None and gate.is_quantile:
+        reason = f"{value} ({queries}; {_why_no_limit(gate, bot, confidence)}); it {required}"
+        return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
     if figure.decisive is None:
-        reason = f"{value} ({queries}): {_too_few_for_limit(gate, bot, confidence)}"
-        return GateResult(bot.bot, gate, passed=False, reason=reason)
+        few = "too few conversations for an interval" if bot.clusters else "too few for an interval"
+        return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): {few}")
     kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
     low, high = (
         _beside(gate, end) if end == figure.decisive else _end(gate, end) for end in (figure.low, figure.high)
@@ -281,20 +288,13 @@ def _result(
     return GateResult(bot.bot, gate, gate.is_met_by(figure.decisive), reason)
 
 
-def _too_few_for_limit(gate: Gate, bot: BotSummary, confidence: float) -> str:
-    name, share = GATED_ABOVE[gate.name] if gate.is_upper else ("", 0.0)
-    if not share:
-        return "too few conversations for an interval" if bot.clusters else "too few for an interval"
+def _why_no_limit(gate: Gate, bot: BotSummary, confidence: float) -> str:
+    """Of a quantile, which is compared itself then: a file of few queries could meet no gate on it otherwise."""
+    name, share = GATED_ABOVE[gate.name]
     if bot.spent[name].clusters:
-        return (
-            "no upper limit, since rows of one conversation are not independent; --gate-on mean compares the figure "
-            "itself"
-        )
+        return "no upper limit, since rows of one conversation are not independent"
     needed = math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)
-    return (
-        f"too few for an upper limit, which needs {needed} queries; --gate-on mean compares the figure itself, of any "
-        "number of queries"
-    )
+    return f"an upper limit needs {needed} queries"
 
 
 def _end(gate: Gate, value: float | None) -> str:
