@@ -157,6 +157,16 @@ def test_a_failed_pair_is_in_no_figure_and_can_take_a_claim_away() -> None:
     assert (found.failed, found.asked) == (8, 20)
 
 
+def test_an_interval_without_a_claim_contains_one_half() -> None:
+    good = [(f"q{n}", "A", verdict("B", 1.0 if n else -1.0)) for n in range(20)]
+    lost = [(f"x{n}", "A", PairVerdict("B", Outcome.FAILED, code="truncated")) for n in range(16)]
+    (pair,) = counted("AB", good + lost).pairs
+    assert counted("AB", good).pairs[0].is_significant
+    assert not pair.is_significant
+    assert pair.interval is not None
+    assert pair.interval.low <= 0.5 < (pair.win_rate or 0)
+
+
 def test_strengths_are_those_of_choix() -> None:
     """Of choix 0.4.1, opt_pairwise with alpha 0 and each win in four parts."""
     wins = np.array(
@@ -410,6 +420,27 @@ def test_the_two_measures_can_disagree(run_cli: Run, judge: FakeJudge, tmp_path:
     assert document["head_to_head"]["differing"] == document["head_to_head"]["compared"] > 0
     flagged = [case["row"] for case in document["cases"] if "pair differs from RQS" in case["flags"]]
     assert len(flagged) == document["head_to_head"]["differing"]
+
+
+def test_the_turns_of_a_conversation_come_before_the_query(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    turns = [{"role": "user", "content": "I have a bike."}, {"role": "assistant", "content": "Good."}]
+    header = ["Query", "History", "Ground_Truth", "Bot_A", "Bot_B"]
+    lines = [
+        ["Where is it?", json.dumps(turns), "At home", "At home", "Away"],
+        ["And now?", "", "Here", "Here", "There"],
+    ]
+    write_table(tmp_path / "in.xlsx", header, *lines)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge)).code == 0
+    shown = pairs_of(judge)
+    assert [*next(each for each in shown if each["query"] == "Where is it?")][:2] == ["history", "query"]
+    assert all(("history" in each) is (each["query"] == "Where is it?") for each in shown)
+    prompts = [request.prompt for request in judge.requests if request.task == "pair"]
+    assert {
+        "The history has the earlier turns" in prompt for prompt in prompts if "Where is it?" in prompt
+    } == {True}
+    assert not any("The history has" in prompt for prompt in prompts if "And now?" in prompt)
 
 
 def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

@@ -498,6 +498,16 @@ def test_no_other_file_is_overwritten(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "my.ini"]
 
 
+def test_a_case_shows_its_latency_and_cost(run_cli: Run, tmp_path: Path) -> None:
+    header = ["Query", "Ground_Truth", "Bot_A", "Latency_A (ms)", "Cost_A (USD)"]
+    write_table(
+        tmp_path / "in.csv", header, ["Who?", "Me", "Me", 1240, 0.0021], ["Where?", "Here", "Here", "", 0.002]
+    )
+    assert run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline", "--html", "p.html").code == 0
+    cases = [row["c"][0].get("t") for row in read(tmp_path / "p.html")["records"]]
+    assert cases == [[["Latency (ms)", "1,240"], ["Cost (USD)", "0.0021"]], [["Cost (USD)", "0.002"]]]
+
+
 def test_tables_of_findings_are_open_and_tables_to_look_things_up_are_folded(
     run_cli: Run, tmp_path: Path
 ) -> None:

@@ -281,6 +281,10 @@ class ColumnTest:
     """Adjusted for all columns."""
     is_significant: bool
 
+    def doubted(self) -> "ColumnTest":
+        """The same without its claim."""
+        return replace(self, interval=self.interval and _with_zero(self.interval), is_significant=False)
+
 
 def compare_columns(
     table: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0

@@ -360,7 +360,6 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
 
     A pair that was not judged might have said the opposite of what the others say: a claim must stand that.
     """
-    from dataclasses import replace
 
     import numpy as np
 
@@ -381,10 +380,7 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
     if any(pair.failed - pair.values.keys() for pair in pairs.values()):
         sure = compare_columns(_clustered(worst, keys))
         tests = [
-            replace(
-                test,
-                is_significant=test.is_significant and other.is_significant and other.mean * test.mean > 0,
-            )
+            test if other.is_significant and other.mean * test.mean > 0 else test.doubted()
             for test, other in zip(tests, sure, strict=True)
         ]
     return dict(zip(pairs, tests, strict=True))

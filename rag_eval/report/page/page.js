@@ -715,7 +715,8 @@ function botCard(i, chosen, row) {
     mine.a === undefined
       ? meta.hasTexts ? el("p", { class: "dim" }, "(empty response)") : null
       : marked(mine.a, marksIn(RESPONSE, mine.a, evidence)),
-    el("table", { class: "scores" }, el("tbody", {}, ...scores)));
+    el("table", { class: "scores" }, el("tbody", {}, ...scores, ...(mine.t || []).map(([label, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, label), el("td", { class: "num" }, value), el("td", { class: "note" }))))));
 }
 
 function chunksOf(mine, row, evidence, i, bots) {

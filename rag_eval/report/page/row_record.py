@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.records import Case, CaseResult, Evidence, Outcome, RunFacts, Score
+from rag_eval.report.column import spent_header
 from rag_eval.report.pair_tables import preferred, reason_of
+from rag_eval.texts.display import amount
 
 TEXT_LIMIT = 100_000
 """Characters that the page keeps of one text."""
@@ -64,7 +66,7 @@ def _case(
     result: CaseResult, facts: RunFacts, bots: Mapping[str, int], places: Mapping[str, int], limit: int
 ) -> Json:
     """b: bot, a: response, k: chunks by rank, s: what is behind the scores, w: recommendation, h: human labels,
-    f: flags, d: gold and retrieved documents, r: rubric, v: pairs."""
+    f: flags, d: gold and retrieved documents, r: rubric, t: latency and cost, v: pairs."""
     case = result.case
     key = case.row, case.bot
     finder = _Finder(result, places, limit)
@@ -84,6 +86,7 @@ def _case(
             "f": [*facts.flags_of(result), *([cut] if cut else [])],
             "d": None if case.gold_ids is None else [list(case.gold_ids), list(case.retrieved_ids or ())],
             "r": _rubric(result),
+            "t": [[spent_header(name, facts), amount(value)] for name, value in case.spent.items()] or None,
             "v": [[pair.other, preferred(case.bot, pair), reason_of(pair)] for pair in result.pairs] or None,
         }
     )
