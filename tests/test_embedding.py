@@ -16,7 +16,7 @@ pytest.importorskip("tokenizers", reason="the extra embedding is not installed")
 
 from rag_eval.errors import SettingsError
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, EMBEDDING_THRESHOLDS, offline_metrics
-from rag_eval.metrics.offline.embedding import open_embedding
+from rag_eval.metrics.embedding import open_embedding
 from rag_eval.records import METRIC_LABELS, Case, Score
 
 QUERY = "Which car is fast?"
@@ -155,7 +155,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(model: Pat
     code = (
         "import sys; sys.modules['onnxruntime'] = None\n"
         "from pathlib import Path\n"
-        "from rag_eval.metrics.offline.embedding import open_embedding\n"
+        "from rag_eval.metrics.embedding import open_embedding\n"
         f"open_embedding(Path({str(model)!r}))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -279,7 +279,7 @@ def _offline_judge(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _embedding(folder: Path) -> _Finding:
-    from rag_eval.metrics.offline.embedding import open_embedding
+    from rag_eval.metrics.embedding import open_embedding
 
     try:
         open_embedding(folder)

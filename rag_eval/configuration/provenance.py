@@ -30,7 +30,7 @@ _PACKAGES = {
     "pydantic": "pydantic",
     "python-calamine": "python_calamine",
     "ragas": "rag_eval.metrics.ragas_import",
-    "tokenizers": "rag_eval.metrics.offline.embedding",
+    "tokenizers": "rag_eval.metrics.embedding",
     "xlsxwriter": "xlsxwriter",
 }
 """Distributions that numbers or outputs may depend on, each with a module that is imported only if it is used.

@@ -48,7 +48,7 @@ def offline_metrics(names: Iterable[str], embedding: Path | None = None) -> tupl
     metrics = tuple(METRICS[name].offline() for name in names)
     if embedding is None:
         return metrics
-    from rag_eval.metrics.offline.embedding import WithEmbedding, open_embedding
+    from rag_eval.metrics.embedding import WithEmbedding, open_embedding
 
     model = open_embedding(embedding)
     return tuple(
