@@ -260,9 +260,25 @@ def test_precision_counts_citations_and_recall_statements(form: str) -> None:
     assert verdicts(precision)[1] == ("not supported", 2)
 
 
+def test_a_reference_that_is_copied_from_a_chunk_is_no_citation() -> None:
+    chunks = [
+        "Bees dance to show the way.[1] They live in hives.[2]",
+        "Ants follow trails.[3]",
+        "Wasps build nests.",
+    ]
+    assert not habit_of("They live in hives.[2]", chunks).citing
+    assert citing_sentences("They live in hives.[2]", chunks, 1)[0].citations == ()
+    assert habit_of("Wasps build nests.[3]", chunks).citing
+
+
+def test_a_stray_bracket_does_not_make_a_bot_cite() -> None:
+    assert not Habit(21, 1, 1).cites
+    assert Habit(9, 1, 1).cites
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_applicable(form: str) -> None:
-    rare = Habit(100, 1, 1)
+    rare = Habit(100, 15, 15)
     for response, chunks, habit, reasons in (
         (
             "Loans last four weeks [1].",

@@ -230,6 +230,8 @@ def test_a_judge_that_prefers_a_position_or_a_copy_gives_no_verdict() -> None:
     first = [(f"q{n}", "A", verdict("B", 0.0, ("this", "other"))) for n in range(20)]
     found = counted("AB", first)
     assert "shown first won 100% of 40 decisions" in found.trust.problem
+    few = counted("AB", [("q1", "A", verdict("B", 0.0, ("this", "other")))])
+    assert not few.trust.problem, "two decisions may fall so by chance"
     controls = [
         (f"c{n}", "A", PairVerdict("A", Outcome.SCORED, float(n < 8), ("this" if n < 8 else "tie",)))
         for n in range(20)
@@ -350,6 +352,8 @@ def test_equal_and_empty_responses_need_no_call(run_cli: Run, judge: FakeJudge, 
     document = run_of(tmp_path / "r.json")
     values = [case["pairs"][0]["value"] for case in document["cases"] if case["bot"] == "A" and case["pairs"]]
     assert values == [0.0, 1.0, 0.0]
+    pair = document["head_to_head"]["pairs"][0]
+    assert set(pair["criteria"].values()) == {pair["win_rate"]}
     assert document["head_to_head"]["trust"]["judged"] == 0
 
 

@@ -1072,3 +1072,13 @@ def test_rows_of_a_conversation_count_as_one(run_cli: Run, tmp_path: Path) -> No
         "independent); it must be at most 500" in together.out
     )
     assert "Gate FAILED: A: cost 5 (40 of 40 queries): too few conversations for an interval" in together.err
+
+
+def test_a_point_that_may_separate_thousands_is_not_guessed(run_cli: Run, tmp_path: Path) -> None:
+    """1.240 next to 980 is more likely 1240; next to 0.98 it is 1.24."""
+    for cells, told in ((["1.240", "980", "2.105"], True), (["1.240", "0.98", "2.105"], False)):
+        rows = [[f"Question {number}?", "Yes.", cell] for number, cell in enumerate(cells)]
+        write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Latency_A_ms"], *rows)
+        ended = run_cli("in.csv", "--show")
+        assert ended.code == 0
+        assert ("'1.240' could be 1.24 or 1240" in ended.out + ended.err) is told

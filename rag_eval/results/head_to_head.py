@@ -55,7 +55,7 @@ class PairSummary:
     at_equal_length: float | None
     """Win rate of `one` if both were equally long; None unless each is often the longer one."""
     criteria: Mapping[str, float]
-    """Win rates of `one` by criterion."""
+    """Win rates of `one` by criterion, over the queries to which it applies."""
 
     def seen_from(self, bot: str) -> "PairSummary":
         """The same with this bot as `one`."""
@@ -108,11 +108,16 @@ class Trust:
         """Why there is no verdict, as a clause; empty if the judge may be trusted."""
         if self.controls and self.controls_tied < FEWEST_TIED * self.controls:
             return f"the judge called only {self.controls_tied:,} of {self.controls:,} pairs of equal responses a tie"
+        from rag_eval.results.intervals import wilson_interval
+
         low, high = FIRST_SHARE
-        if self.decided and not low <= self.first_wins / self.decided <= high:
-            share = self.first_wins / self.decided
-            return f"the response that is shown first won {share:.0%} of {self.decided:,} decisions"
-        return ""
+        chance = wilson_interval(self.first_wins, self.decided)
+        if chance is None or chance.low <= 0.5 <= chance.high:  # so few decisions may fall so by chance
+            return ""
+        share = self.first_wins / self.decided
+        if low <= share <= high:
+            return ""
+        return f"the response that is shown first won {share:.0%} of {self.decided:,} decisions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +227,8 @@ class _Pair:
     """Keys of the queries."""
     names: list[str] = field(default_factory=list)
     """Of the criteria."""
-    criteria: dict[str, list[float]] = field(default_factory=dict)
-    """By criterion: sum and number."""
+    criteria: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """The same by criterion."""
     lengths: "array[float]" = field(default_factory=lambda: array("d"))
     """Value and both numbers of characters, of each case that was judged."""
     flips: int = 0
@@ -238,7 +243,7 @@ class _Pair:
         found[0] += sign * verdict.value
         found[1] += 1
         for name, value in verdict.criteria.items():
-            counted = self.criteria.setdefault(name, [0.0, 0.0])
+            counted = self.criteria.setdefault(name, {}).setdefault(key, [0.0, 0.0])
             counted[0] += sign * value
             counted[1] += 1
         if verdict.orders:
@@ -257,10 +262,9 @@ class _Pair:
         }
 
     def merge(self, state: State) -> None:
-        for mine, theirs in ((self.values, state["values"]), (self.criteria, state["criteria"])):
-            for key, counted in theirs.items():
-                before = mine.setdefault(key, [0.0, 0.0])
-                mine[key] = [one + other for one, other in zip(before, counted, strict=True)]
+        _add(self.values, state["values"])
+        for name, counted in state["criteria"].items():
+            _add(self.criteria.setdefault(name, {}), counted)
         self.failed.update(state["failed"])
         self.lengths.extend(state["lengths"])
         self.flips += state["counts"][0]
@@ -269,7 +273,7 @@ class _Pair:
     @property
     def means(self) -> dict[str, float]:
         """By key of the query, in the order of the keys."""
-        return {key: total / count for key, (total, count) in sorted(self.values.items())}
+        return _means(self.values)
 
     @property
     def longer_wins(self) -> int:
@@ -303,8 +307,21 @@ class _Pair:
             longer_wins=self.longer_wins,
             longer_of=self.longer_of,
             at_equal_length=_at_equal_length([*self._cases()]),
-            criteria={name: _rate(total / count) for name, (total, count) in self.criteria.items()},
+            criteria={
+                name: _rate(sum(_means(counted).values()) / len(counted))
+                for name, counted in self.criteria.items()
+            },
         )
+
+
+def _means(counted: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {key: total / count for key, (total, count) in sorted(counted.items())}
+
+
+def _add(counted: dict[str, list[float]], more: Mapping[str, Sequence[float]]) -> None:
+    for key, added in more.items():
+        before = counted.get(key, (0.0, 0.0))
+        counted[key] = [one + other for one, other in zip(before, added, strict=True)]
 
 
 _CLUSTER = 32

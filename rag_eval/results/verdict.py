@@ -574,9 +574,13 @@ def _by_pair(pair: "PairSummary", *, is_separated: bool) -> str:
     """On the bot with the highest RQS, as it sees the next one; `is_separated` says whether RQS is clear."""
     best, rival = _short(pair.one), _short(pair.other)
     if pair.queries < FEWEST_ROWS:
-        return f"Side by side, {best} wins {_pair_figures(pair)}; too few queries for a conclusion."
+        figures = _pair_figures(pair, "over")
+        return f"Side by side, {best} has a win rate of {figures}; too few queries for a conclusion."
     if not pair.is_significant:
-        return f"Side by side there is no clear preference between {best} and {rival}: {_pair_figures(pair)}."
+        return (
+            f"Side by side there is no clear preference between {best} and {rival}: {best} has a win rate of "
+            f"{_pair_figures(pair, 'over')}."
+        )
     is_same = (pair.win_rate or 0) > 0.5
     shown = pair if is_same else pair.seen_from(pair.other)
     told = f"{_short(shown.one)} is preferred in {_pair_figures(shown)}."
@@ -587,7 +591,7 @@ def _by_pair(pair: "PairSummary", *, is_separated: bool) -> str:
     return f"The two measures disagree: side by side, {told} {_by_criterion(shown)}".strip()
 
 
-def _pair_figures(pair: "PairSummary") -> str:
+def _pair_figures(pair: "PairSummary", over: str = "of") -> str:
     """'58% of 20 queries (95% CI 51–65%; 11 wins, 4 ties, 5 losses; 2 of 20 depend on the order)'."""
     parts = [f"95% CI {_percent_range(pair.interval)}"] if pair.interval else []
     counts = ((pair.wins, "win", "wins"), (pair.ties, "tie", "ties"), (pair.losses, "loss", "losses"))
@@ -595,7 +599,7 @@ def _pair_figures(pair: "PairSummary") -> str:
     parts += [f"{pair.flips:,} of {pair.judged:,} depend on the order"] if pair.flips else []
     parts += [f"{pair.failed:,} not judged"] if pair.failed else []
     parts += [f"{percent(pair.at_equal_length)} at equal length"] if pair.at_equal_length is not None else []
-    return f"{percent(pair.win_rate or 0)} of {_queries(pair.queries, pair.queries)} ({'; '.join(parts)})"
+    return f"{percent(pair.win_rate or 0)} {over} {_queries(pair.queries, pair.queries)} ({'; '.join(parts)})"
 
 
 def _percent_range(interval: "Interval") -> str:

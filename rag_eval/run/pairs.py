@@ -97,7 +97,7 @@ class PairJudge:
         return verdicts
 
     async def _compare(self, one: Case, other: Case) -> PairVerdict:
-        if (settled := _settled(one, other)) is not None:
+        if (settled := _settled(one, other, self._criteria)) is not None:
             return settled
         try:
             replies = await gather([self._call(one, other), self._call(other, one)])
@@ -176,14 +176,18 @@ def _round_of(key: str, rounds: int) -> int:
     return int(key[-8:], 16) % rounds
 
 
-def _settled(one: Case, other: Case) -> PairVerdict | None:
-    """A verdict for which no judge is needed."""
+def _settled(one: Case, other: Case, criteria: Sequence[str]) -> PairVerdict | None:
+    """A verdict for which no judge is needed; on every criterion it is the same."""
     if one.response.split() == other.response.split():
-        return PairVerdict(other.bot, Outcome.SCORED, 0.0, reason="the two responses are the same")
-    if one.has_response and other.has_response:
+        value, reason = 0.0, "the two responses are the same"
+    elif one.has_response and other.has_response:
         return None
-    value = 1.0 if one.has_response else -1.0
-    return PairVerdict(other.bot, Outcome.SCORED, value, reason="the other response is empty")
+    else:
+        value = 1.0 if one.has_response else -1.0
+        reason = "the other response is empty" if one.has_response else "the response is empty"
+    return PairVerdict(
+        other.bot, Outcome.SCORED, value, criteria=dict.fromkeys(criteria, value), reason=reason
+    )
 
 
 _VALUES = {"this": 1.0, "tie": 0.0, "other": -1.0}

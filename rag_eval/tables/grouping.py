@@ -189,6 +189,8 @@ class _Grouping:
 
         for index, place in layout.shared.items():
             line = self._agreed(index, lines)
+            if index == self._columns.conversation and _differ(index, lines):
+                continue  # each bot has had conversations of its own
             put(place, line, line.cells[index])
         found = _by_bot(lines, self._columns.bot)
         nameless = found.pop("", []) if self._is_long else []
@@ -219,7 +221,7 @@ class _Grouping:
     def _agreed(self, index: int, lines: list[_LongLine]) -> _LongLine:
         """The row whose cell counts for the query: the first that is not blank; all others must say the same."""
         told = [line for line in lines if line.cells[index]] or lines[:1]
-        for line in told[1:]:
+        for line in told[1:] if index != self._columns.conversation else ():
             if line.cells[index] != told[0].cells[index]:
                 self._report(
                     line.number,
@@ -262,6 +264,10 @@ class _Grouping:
                 return line, BadCell(str(error))
         found = [item for item in items if item]
         return its[0], JsonText(json.dumps(found, ensure_ascii=False)) if found else ""
+
+
+def _differ(index: int, lines: list[_LongLine]) -> bool:
+    return len({line.cells[index] for line in lines if line.cells[index]}) > 1
 
 
 class _Layout:

@@ -148,6 +148,8 @@ _COMMA = re.compile(
 _LONGEST = 60
 """Characters of a cell that can be a number."""
 _TOO_LARGE = 1e15
+_HUNDREDS = 3
+"""Digits of a whole number next to which a point may separate thousands."""
 
 
 def _with_point(text: str) -> float | None:
@@ -175,7 +177,7 @@ class Numbers:
         """`scale` is what each number is multiplied with."""
         self._scale = scale
         self._point = self._comma = True
-        self._has_comma = False
+        self._has_comma = self._has_hundreds = False
         self._differing: tuple[int, str] | None = None
         """The first cell that is another number with each of them."""
         self._last: tuple[int, str] | None = None
@@ -192,6 +194,7 @@ class Numbers:
         if max(point or 0.0, comma or 0.0) >= _TOO_LARGE:
             return f"{_quoted(bare)} is too large; correct it or clear the cell"
         self._has_comma |= "," in bare
+        self._has_hundreds |= bare.isdigit() and len(bare) >= _HUNDREDS
         was_point, was_comma = self._point, self._comma
         self._point &= point is not None
         self._comma &= comma is not None
@@ -209,8 +212,12 @@ class Numbers:
         return ""
 
     def doubt(self) -> tuple[int, str] | None:
-        """The row, and what is wrong with its cell, if nothing tells what a comma means; None otherwise."""
-        if not (self._point and self._comma and self._has_comma and self._differing):
+        """The row, and what is wrong with its cell, if nothing tells what a comma or point means; None otherwise.
+
+        Next to 980, 1.240 may well be 1240.
+        """
+        is_odd = self._has_comma or self._has_hundreds
+        if not (self._point and self._comma and is_odd and self._differing):
             return None
         row, text = self._differing
         thousands, fraction = _with_point(text), _with_comma(text)

@@ -30,8 +30,8 @@ class Habit(NamedTuple):
 
     @property
     def cites(self) -> bool:
-        """Most responses with numbers in brackets use them as citations."""
-        return 2 * self.citing > self.bracketed
+        """Most responses with numbers in brackets use them as citations, and these are more than a rare exception."""
+        return 2 * self.citing > self.bracketed and _SOMETIMES * self.citing >= self.responses
 
     @property
     def is_usual(self) -> bool:
@@ -44,7 +44,7 @@ class Habit(NamedTuple):
         return 0 if self.first > self.last and _OFTEN * self.first >= self.citing else 1
 
 
-_OFTEN = 4
+_OFTEN, _SOMETIMES = 4, 10
 """One response of so many."""
 
 
@@ -89,7 +89,8 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
         return Habit(1)
     labels = _labels(chunks)
     known = labels or dict.fromkeys(range(len(chunks) + 1), 0)
-    cited = {number for mark in _marks(response) for number in mark.numbers} & known.keys()
+    marks = [mark for mark in _marks(response) if not _is_copied(response, mark, chunks)]
+    cited = {number for mark in marks for number in mark.numbers} & known.keys()
     return Habit(
         1,
         1,
@@ -107,7 +108,11 @@ def citing_sentences(response: str, chunks: Sequence[str], base: int) -> list[Ci
     ranks = _labels(chunks) or {number: number - base + 1 for number in range(base, base + len(chunks))}
     copied = {int(number) for chunk in chunks for number in _COPIED.findall(chunk)}
     far = _FAR * max(len(chunks), *ranks, 1)
-    marks = [(mark, numbers) for mark in _marks(response) if (numbers := _cited(mark, ranks, copied, far))]
+    marks = [
+        (mark, numbers)
+        for mark in _marks(response)
+        if (numbers := _cited(mark, ranks, copied, far)) and not _is_copied(response, mark, chunks)
+    ]
     plain = _with_placeholders(response, [mark for mark, _ in marks])
     found: list[CitingSentence] = []
     for sentence in sentences(plain):
@@ -180,6 +185,14 @@ def _cited(mark: "_Mark", ranks: Mapping[int, int], copied: Set[int], far: int) 
     return () if any(number > far or number == 0 or number in copied for number in unknown) else numbers
 
 
+def _is_copied(response: str, mark: "_Mark", chunks: Sequence[str]) -> bool:
+    """Whether a chunk has the mark after the same words: the response quotes it with its own references."""
+    words = response[max(0, mark.start - _QUOTED) : mark.end]
+    return len(words) > mark.end - mark.start and any(words in chunk for chunk in chunks)
+
+
+_QUOTED = 12
+"""Characters before a mark."""
 _FAR = 10
 """So many times the number of chunks."""
 _COPIED = re.compile(r"\[(\d{1,3})\]")
