@@ -277,7 +277,8 @@ def test_a_click_opens_a_case_with_all_responses_and_keys_move_on(show: Show) ->
         wait_until(driver, f"return document.getElementById('case-title').textContent === '{title}'")
     assert driver.current_url.endswith("#row-3-1")
     press(driver, Keys.ESCAPE)
-    wait_until(driver, "return !document.getElementById('case').open")
+    # Going back takes a while after the dialog has closed.
+    wait_until(driver, "return !document.getElementById('case').open && !location.hash")
     assert "#" not in driver.current_url
     assert driver.execute_script("return document.activeElement.getAttribute('aria-label')") == "Row 3, Atlas"
 
