@@ -20,6 +20,7 @@ from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     NAME_LIMIT,
     flagged_words,
+    has_other_counts,
     interval_words,
     noise_words,
     unfit_words,
@@ -125,12 +126,7 @@ _MOST_BOTS = TABLE_ROWS = 100
 
 
 def _about_counts(summary: Summary) -> str:
-    has_counts = any(
-        mean.value is not None and mean.scored != line.rqs.scored
-        for line in summary.standings
-        for mean in line.metrics.values()
-    )
-    return f'<p class="dim"><small>{ABOUT_COUNTS}</small></p>' if has_counts else ""
+    return f'<p class="dim"><small>{ABOUT_COUNTS}</small></p>' if has_other_counts(summary) else ""
 
 
 def _more(count: int, noun: str) -> str:
