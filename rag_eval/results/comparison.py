@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -287,14 +288,21 @@ class ColumnTest:
 
 
 def compare_columns(
-    table: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+    table: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    clusters: ArrayLike | None = None,
 ) -> list[ColumnTest]:
     """Test each column of rows x columns against a mean of 0, by the largest statistic among columns in question.
 
     NaN is no value. The signs of whole rows are flipped, as in `compare_with_best`, so that the chance of one or more
-    wrong `is_significant` in a table is at most 1 - confidence.
+    wrong `is_significant` in a table is at most 1 - confidence. `clusters` are as there.
     """
     found = np.asarray(table, dtype=float)
+    if clusters is not None:
+        found, _ = _by_cluster(found, np.asarray(clusters))
     rng = np.random.default_rng(seed)
     filled = np.nan_to_num(found)
     rows = pooled(filled[(filled != 0).any(axis=1)], rng)
@@ -362,13 +370,24 @@ _EARLY_FLIPS, _EARLY_RESAMPLES = 10, 5
 def _clustered(
     gaps: Floats, clusters: NDArray[np.int64], stages: Sequence[Stage]
 ) -> tuple[Floats, Sequence[Stage]]:
-    """One row for each cluster, with the same mean over all of them; clusters in the order in which they came."""
+    """As `_by_cluster`, and how many of the rows each stage saw."""
+    blocks, first = _by_cluster(gaps, clusters)
+    return blocks, [replace(stage, rows=int(np.count_nonzero(first < stage.rows))) for stage in stages]
+
+
+def _by_cluster(table: Floats, clusters: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
+    """One row for each cluster, with the same mean of each column; clusters in the order in which they came.
+
+    NaN is no value, and stands where a column has none in a cluster. Also the number of each cluster's first row.
+    """
     _, first, which = np.unique(clusters, return_index=True, return_inverse=True)
-    ranks = np.argsort(np.argsort(first))
-    sums = np.zeros((len(first), gaps.shape[1]))
-    np.add.at(sums, ranks[which], gaps)
-    stages = [replace(stage, rows=int(np.count_nonzero(first < stage.rows))) for stage in stages]
-    return sums * (len(first) / len(gaps)), stages
+    place = np.argsort(np.argsort(first))[which]
+    sums = np.zeros((len(first), table.shape[1]))
+    counts = np.zeros_like(sums)
+    np.add.at(sums, place, np.nan_to_num(table))
+    np.add.at(counts, place, ~np.isnan(table))
+    share = (counts > 0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    return np.where(counts > 0, sums * share, np.nan), first
 
 
 def _as_t(critical: float, rows: int) -> float:

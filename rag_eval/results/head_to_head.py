@@ -4,12 +4,11 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import FEW_BOTS, MATCHING, Case, CaseResult, Outcome, PairVerdict
-from rag_eval.results.looks import key_of
+from rag_eval.results.looks import key_of, key_of_text
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
 
@@ -222,11 +221,9 @@ class _Pair:
     """The verdicts on two bots."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
-    """By key of the query: sum of the values, their number, and the sums of the criteria."""
+    """By key of the query: sum of the values, and their number."""
     failed: set[str] = field(default_factory=set)
     """Keys of the queries."""
-    names: list[str] = field(default_factory=list)
-    """Of the criteria."""
     criteria: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """The same by criterion."""
     lengths: "array[float]" = field(default_factory=lambda: array("d"))
@@ -330,22 +327,7 @@ _CLUSTER = 32
 
 def _key_of(case: Case) -> str:
     """Of the question; questions of one conversation are one cluster and begin with the same digits."""
-    question = " ".join(case.question.split()).encode("utf-8", "surrogatepass")
-    return key_of(case)[:_CLUSTER] + sha256(question).hexdigest()[:_CLUSTER]
-
-
-def _clustered(table: "Floats", keys: Sequence[str]) -> "Floats":
-    """A row for each cluster, with the same mean of each column; NaN where a column has no value."""
-    import numpy as np
-
-    numbers: dict[str, int] = {}
-    which = np.array([numbers.setdefault(key[:_CLUSTER], len(numbers)) for key in keys], dtype=int)
-    sums = np.zeros((len(numbers), table.shape[1]))
-    counts = np.zeros_like(sums)
-    np.add.at(sums, which, np.nan_to_num(table))
-    np.add.at(counts, which, ~np.isnan(table))
-    share = (counts > 0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
-    return np.where(counts > 0, sums * share, np.nan)
+    return key_of(case)[:_CLUSTER] + key_of_text(case.question)[:_CLUSTER]
 
 
 def _rate(value: float) -> float:
@@ -377,13 +359,13 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
 
     A pair that was not judged might have said the opposite of what the others say: a claim must stand that.
     """
-
     import numpy as np
 
     from rag_eval.results.comparison import compare_columns
 
     keys = sorted({key for pair in pairs.values() for key in (*pair.values, *pair.failed)})
     place = {key: number for number, key in enumerate(keys)}
+    clusters = [key[:_CLUSTER] for key in keys]
     table = np.full((len(keys), len(pairs)), np.nan)
     worst = table.copy()
     for column, pair in enumerate(pairs.values()):
@@ -393,9 +375,9 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
             worst[place[key], column] = against
         for key, value in means.items():
             table[place[key], column] = worst[place[key], column] = value
-    tests = compare_columns(_clustered(table, keys))
+    tests = compare_columns(table, clusters=clusters)
     if any(pair.failed - pair.values.keys() for pair in pairs.values()):
-        sure = compare_columns(_clustered(worst, keys))
+        sure = compare_columns(worst, clusters=clusters)
         tests = [
             test if other.is_significant and other.mean * test.mean > 0 else test.doubted()
             for test, other in zip(tests, sure, strict=True)

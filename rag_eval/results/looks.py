@@ -83,7 +83,17 @@ def key_of(case: "Case") -> str:
 
     Of rows without one, the same for queries that differ in white space alone.
     """
-    text = f"\0{case.source}\0{case.conversation}" if case.conversation else " ".join(case.query.split())
+    if not case.conversation:
+        return key_of_text(case.query)
+    return _hash(f"\0{case.source}\0{case.conversation}")
+
+
+def key_of_text(text: str) -> str:
+    """64 hexadecimal digits, the same for texts that differ in white space alone."""
+    return _hash(" ".join(text.split()))
+
+
+def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

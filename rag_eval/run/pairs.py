@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +16,7 @@ from rag_eval.judge.replies import A_REASON
 from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.reply_types import StrictReply
 from rag_eval.records import ALL_PAIRS, FEW_BOTS, MATCHING, Case, Outcome, PairVerdict, Row
+from rag_eval.results.looks import key_of_text
 
 CONTROLS = 20
 """Queries for which one response is compared with itself."""
@@ -49,7 +49,7 @@ class PairJudge:
         """`queries` are the questions of all rows of the run; `bots` are in the order of the sheet."""
         section = settings.head_to_head
         self._criteria = section.criteria
-        keys = sorted({_key_of(query) for query in queries})
+        keys = sorted({key_of_text(query) for query in queries})
         if section.rows is not None:
             del keys[section.rows :]
         self._last = keys[-1] if keys else ""
@@ -81,7 +81,7 @@ class PairJudge:
     async def judge(self, row: Row) -> _Verdicts:
         """For each case of the row, the verdicts on it and a case to its right; a control is on one case twice."""
         verdicts: _Verdicts = [() for _ in row.cases]
-        key = _key_of(row.cases[0].question)
+        key = key_of_text(row.cases[0].question)
         if key > self._last:
             return verdicts
         pairs = self.rounds[_round_of(key, len(self.rounds))]
@@ -147,11 +147,6 @@ class PairJudge:
             reply_type=_reply_type(criteria),
             max_tokens=800,
         )
-
-
-def _key_of(question: str) -> str:
-    """The same for questions that differ in white space only."""
-    return sha256(" ".join(question.split()).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _rounds(bots: int) -> tuple[_Pairs, ...]:
