@@ -433,7 +433,7 @@ def test_a_run_shows_scores_flags_means_and_what_to_fix(
         json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     ).validate(document)
     assert document["bots"][0]["further"]["citation_precision"]["scored"] == 3
-    assert "Citations judged: A (first chunk is 1)." in document["end"]["notes"]
+    assert "Citations are judged for A (counts chunks from 1)." in document["end"]["notes"]
     evidence = read_sheet(tmp_path / "r.xlsx", "Evidence")
     assert {"Citation Precision", "Citation Recall"} <= {line["Metric"] for line in evidence}
     if by_judge:

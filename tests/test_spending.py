@@ -853,7 +853,7 @@ def test_the_page_draws_the_same_points(run_cli: Run, tmp_path: Path) -> None:
     (section,) = re.findall(r'<section aria-labelledby="h-spent">.*?</section>', page, re.DOTALL)
     assert '<h2 id="h-spent">Quality and cost</h2>' in section
     assert section.count("<circle") == 1
-    assert "Circles: no other bot beats &lt;A&gt; in both. Crosses: some bot does." in section
+    assert "Circles: no other bot beats &lt;A&gt; on both axes. Crosses: another bot does." in section
     assert "Known for 6 responses of each bot." in section
     assert [name in section for name in ("&lt;A&gt;</text>", ">B</text>", ">C</text>")] == [True] * 3
     assert "<A>" not in section

@@ -96,8 +96,8 @@ def notes_on_marks(
 
 def _citation_notes(habits: "Mapping[str, Habit]") -> tuple[str, ...]:
     """Which bots cite, and how each counts the chunks."""
-    bots = [f"{bot} (first chunk is {habit.base})" for bot, habit in habits.items() if habit.cites]
-    return (f"Citations judged: {', '.join(bots)}.",) if bots else ()
+    bots = [f"{bot} (counts chunks from {habit.base})" for bot, habit in habits.items() if habit.cites]
+    return (f"Citations are judged for {', '.join(bots)}.",) if bots else ()
 
 
 _FLAGGED = "Possible prompt injection in these numbers of cases: {}. No score was changed."

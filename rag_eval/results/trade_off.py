@@ -93,8 +93,8 @@ def trade_offs(summary: Summary, own: Mapping[str, "Interval | None"]) -> Mappin
 def unbeaten_words(offs: Sequence[TradeOff]) -> str:
     """Which bots are beaten by none in both, for a chart in which these are circles."""
     names = enumerated([shorten(each.bot, 60) for each in offs if each.is_unbeaten])
-    others = "" if all(each.is_unbeaten for each in offs) else " Crosses: some bot does."
-    return f"Circles: no other bot beats {names} in both.{others}"
+    others = "" if all(each.is_unbeaten for each in offs) else " Crosses: another bot does."
+    return f"Circles: no other bot beats {names} on both axes.{others}"
 
 
 def figure_of(bot: BotSummary, name: str) -> float:
