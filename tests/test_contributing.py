@@ -143,6 +143,55 @@ def test_the_test_of_the_recipe_passes(copy: Copy) -> None:
     assert "2 passed" in ended.stdout
 
 
+FOLLOWED = """
+import collections, json, runpy, sys, threading
+
+first = {}
+
+
+def note(frame, event, argument):
+    if event == "call":
+        _, found, file = frame.f_code.co_filename.rpartition("/rag_eval/")
+        if found:
+            first.setdefault(f"rag_eval/{file} {frame.f_code.co_qualname}", len(first))
+
+
+threading.setprofile(note)
+sys.setprofile(note)
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    sys.setprofile(None)
+    with open("followed.json", "w") as file:
+        json.dump(first, file)
+"""
+
+
+@pytest.mark.parametrize(("way", "kind"), [("row", "offline"), ("call", "azure")])
+def test_a_row_and_a_call_go_the_way_that_the_guide_describes(
+    tmp_path: Path, judge: FakeJudge, way: str, kind: str
+) -> None:
+    """In ten lines each; a row in this order, while threads may overtake each other."""
+    section = GUIDE.partition(f"## The way of a {way}\n")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\d+\. .*(?:\n   .*)*", section, re.MULTILINE)
+    (tmp_path / "in.csv").write_text("Query,Ground_Truth,Bot_A,Context\nq?,Tea.,Tea is a drink.,It is hot.\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", FOLLOWED, str(ROOT / "rag_eval_standalone.py"), "in.csv", "--judge", kind],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **azure(judge)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    first = json.loads((tmp_path / "followed.json").read_text(encoding="utf-8"))
+    named = [re.findall(r"`(rag_eval/[\w/]+\.py)`[^`]*?`([\w.]+)`", line) for line in lines]
+    passed = [min(first[f"{file} {name}"] for file, name in line) for line in named]
+    assert len(passed) == 10
+    assert way == "call" or passed == sorted(passed)
+
+
 def test_every_file_that_the_guide_names_exists() -> None:
     named = re.findall(r"`((?:rag_eval|tests|docs|scripts)/[\w./]+)`", GUIDE)
     assert len(named) > 10

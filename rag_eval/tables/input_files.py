@@ -27,8 +27,6 @@ SUFFIXES = {
 }
 """The files that are read, with what they contain."""
 WITH_SHEETS = tuple(suffix for suffix, content in SUFFIXES.items() if content not in (TEXT, PARQUET))
-NESTED = (".jsonl", ".ndjson", ".json")
-"""Those with records, whose fields may be objects."""
 
 MAX_CONFIGURATION = 256 * 1024
 """Bytes of a file that people write by hand: a configuration, a rubric."""

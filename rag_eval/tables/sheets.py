@@ -3,8 +3,8 @@
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain, dropwhile, islice
@@ -32,14 +32,7 @@ from rag_eval.tables.cells import (
 )
 from rag_eval.tables.content import PROTECTED, check_content, damage_reported
 from rag_eval.tables.delimited import FOUND_OUT, SEPARATORS, TextForm, open_records
-from rag_eval.tables.input_files import (
-    NESTED,
-    PARQUET,
-    SUFFIXES,
-    TEXT,
-    WORKBOOK,
-    check_is_file,
-)
+from rag_eval.tables.input_files import SUFFIXES, check_is_file
 from rag_eval.tables.nested import leaf_paths
 from rag_eval.tables.nested import open_records as open_nested
 from rag_eval.tables.old_excel import extract_workbook
@@ -95,24 +88,14 @@ def open_sheet(
         raise TableError(
             f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(SUFFIXES)}"
         )
-    content = SUFFIXES[suffix]
-    if content == TEXT and suffix not in NESTED:
-        check_content(path, content, is_encoding_known=bool(form.encoding))
-        with _open_delimited(path, name, form, header_row) as sheet:
-            yield _headed(path, sheet, header_row)
-        return
-    check_content(path, content)
-    options = form.options
-    if header_row is not None and (suffix in NESTED or content == PARQUET):
+    opener = _OPENERS[suffix]
+    is_form_used = opener is _open_delimited
+    check_content(path, SUFFIXES[suffix], is_encoding_known=is_form_used and bool(form.encoding))
+    options = () if is_form_used else form.options
+    if header_row is not None and opener in _WITH_FIELD_NAMES:
         options, header_row = (*options, "--header-row"), None
     notes = [f"{option} has no effect on {suffix} files." for option in options]
-    if suffix in NESTED:
-        opened = _open_json(path, name)
-    elif content == WORKBOOK:
-        opened = _open_workbook(path, name, header_row)
-    else:
-        opened = _open_parquet(path, name) if content == PARQUET else _open_with_calamine(path, name)
-    with opened as sheet:
+    with opener(path, name, form, header_row) as sheet:
         yield _headed(path, replace(sheet, warnings=(*sheet.warnings, *notes)), header_row)
 
 
@@ -206,7 +189,7 @@ def _place(bad: Mapping[int, BadCell], cells: list[Cell]) -> list[Cell]:
 
 
 @contextmanager
-def _open_workbook(path: Path, name: str | None, header_row: int | None) -> Iterator[Sheet]:
+def _open_workbook(path: Path, name: str | None, _: TextForm, header_row: int | None) -> Iterator[Sheet]:
     room = Room(path.name, path.stat().st_size)
     with open_reader(path, room) as reader:
         if reader.is_strict:
@@ -326,7 +309,7 @@ def _openpyxl_silent() -> Iterator[None]:
 
 
 @contextmanager
-def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
+def _open_with_calamine(path: Path, name: str | None, *_: object) -> Iterator[Sheet]:
     from python_calamine import (
         CalamineError,
         CalamineWorkbook,
@@ -407,7 +390,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm, header_row: in
 
 
 @contextmanager
-def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
+def _open_parquet(path: Path, name: str | None, *_: object) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
     room = Room(path.name, path.stat().st_size)
     with open_parquet(path, room, lambda value: as_cell(cell_text(value))) as table:
@@ -453,7 +436,7 @@ def _extent(value: object) -> int:
 
 
 @contextmanager
-def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
+def _open_json(path: Path, name: str | None, *_: object) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
     with open_nested(path) as records:
         rows = (
@@ -484,3 +467,20 @@ def value_cell(value: object) -> Cell:
 def _refuse_sheet_name(path: Path, name: str | None) -> None:
     if name is not None:
         raise TableError(f"{path.name}: {path.suffix} files have no sheets; leave out --sheet '{name}'")
+
+
+_OPENERS: dict[str, Callable[[Path, str | None, TextForm, int | None], AbstractContextManager[Sheet]]] = {
+    ".xlsx": _open_workbook,
+    ".xlsm": _open_workbook,
+    ".xls": _open_with_calamine,
+    ".ods": _open_with_calamine,
+    ".csv": _open_delimited,
+    ".tsv": _open_delimited,
+    ".parquet": _open_parquet,
+    ".jsonl": _open_json,
+    ".ndjson": _open_json,
+    ".json": _open_json,
+}
+"""One for each of SUFFIXES."""
+_WITH_FIELD_NAMES = (_open_json, _open_parquet)
+"""Of formats in which every value has its name, so that no row is a header."""
