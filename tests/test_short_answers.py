@@ -161,3 +161,23 @@ def test_another_number_makes_a_short_answer_wrong_and_a_chat_is_no_question() -
     chat = "I like skating and fishing on the ice. That is why winter is the best season!"
     value = values(chat, "Fishing on the ice relaxes.", None, "It relaxes.")["faithfulness"]
     assert value < CALIBRATED_THRESHOLDS["faithfulness"]
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("How many people live there?", "1,200", "1200", "12,000"),
+        ("How many people live there?", "About 1,200 people.", "1200 people", "12,000 people"),
+        ("Wie viele Menschen leben dort?", "1.200.000", "1200000 Menschen", "1.200.500 Menschen"),
+        ("Combien de gens y habitent ?", "12345 habitants", "12345", "12346"),
+        ("¿Cuántos habitantes tiene?", "1.234,5", "1234,5", "1.234,6"),
+        ("那里有多少人？", "12000 人", "12000", "12001"),
+        ("When does it begin?", "10:30", "At 10:30.", "At 10:35."),
+    ],
+)
+def test_numbers_are_equal_or_different_though_they_begin_alike(
+    query: str, reference: str, right: str, wrong: str
+) -> None:
+    chunk = f"The answer is {reference}"
+    assert "answer_correctness" not in red(query, right, reference, chunk)
+    assert "answer_correctness" in red(query, wrong, reference, chunk)

@@ -98,7 +98,8 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
     written = " ".join(["", *given])
-    beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
+    # A number is equal to another one or different from it.
+    beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX and not word[0].isdigit()}
     # Looking through all of the text at once tells fast that most beginnings do not occur.
     shared = {beginning for beginning in beginnings if f" {beginning}" in written}
     candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
