@@ -445,7 +445,7 @@ def _rubric(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _citations(given: dict[str, Any]) -> dict[str, Any]:
-    """A chunk supports a sentence that it shares half of the words with."""
+    """A chunk supports a sentence that it shares half of the words with; together they do with three quarters."""
 
     def judged(number: int, sentence: str) -> dict[str, Any]:
         cited = [int(rank) for rank in re.findall(r"\[(\d+)\]", sentence) if rank in given["chunks"]]
@@ -453,7 +453,9 @@ def _citations(given: dict[str, Any]) -> dict[str, Any]:
         support = {int(rank): _share(plain, chunk) >= 0.5 for rank, chunk in given["chunks"].items()}
         verdicts = [{"chunk": rank, "supports": int(support[rank])} for rank in dict.fromkeys(cited)]
         other = next((rank for rank, supports in support.items() if supports and rank not in cited), 0)
-        return {"sentence": number, "cited": verdicts, "other": other, "reason": ""}
+        every = " ".join(given["chunks"][str(rank)] for rank in cited)
+        together = int(any(support[rank] for rank in cited) and _share(plain, every) >= 0.75)
+        return {"sentence": number, "cited": verdicts, "together": together, "other": other, "reason": ""}
 
     return {"sentences": [judged(int(number), each) for number, each in given["response"].items()]}
 

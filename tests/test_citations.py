@@ -317,6 +317,61 @@ def test_a_chunk_that_supports_its_part_of_a_sentence_is_right_by_words() -> Non
     assert swapped.value < 0.5
 
 
+JOINT = "Loans last four weeks, and books can be renewed twice"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_chunks_that_support_a_sentence_together_are_right_and_one_that_adds_nothing_is_wrong(
+    form: str,
+) -> None:
+    def of(marks: str) -> tuple[float, list[str]]:
+        precision, recall = scores(f"{JOINT} {marks}.", judge=FORMS[form]())
+        assert recall.value == pytest.approx(1.0, abs=0.1)
+        assert precision.value is not None
+        return precision.value, [verdict for verdict, _ in verdicts(precision)]
+
+    split, _ = scores("Loans last four weeks [1]. Books can be renewed twice [2].", judge=FORMS[form]())
+    joint, told = of("[1][2]")
+    assert joint == pytest.approx(split.value, abs=0.06)
+    assert told == ["supported", "supported"]
+    assert of("[2, 1]")[0] == pytest.approx(joint)
+    padded, told = of("[1-3]")
+    assert padded == pytest.approx(joint * 2 / 3)
+    assert told == ["supported", "supported", "not supported"]
+    # A chunk that has all of it needs no other, and the other adds nothing.
+    whole = (f"{JOINT}.", "Loans last four weeks.", "Tea is free.")
+    precision, _ = scores(f"{JOINT} [1][3].", whole, judge=FORMS[form]())
+    assert verdicts(precision) == [("supported", 1), ("not supported", 3)]
+
+
+def test_three_chunks_and_two_of_one_text_are_right_by_words() -> None:
+    precision, _ = scores(f"Returns are possible at any branch, {JOINT.lower()} [1-3].")
+    assert precision.value == pytest.approx(1.0, abs=0.1)
+    precision, _ = scores(f"{JOINT} [1][2][4].", (*CHUNKS, "Loans last four weeks."))
+    assert precision.value == pytest.approx(1.0, abs=0.06)
+
+
+def test_a_chunk_that_supports_a_part_of_what_it_is_cited_for_counts_in_part() -> None:
+    """If the cited chunks together do not support the sentence."""
+    precision, recall = scores(f"{JOINT} [1].")
+    assert precision.value == pytest.approx(0.5, abs=0.1)
+
+    def judged(response: str, *entries: dict[str, Any]) -> tuple[Score, Score]:
+        return scores(response, judge=ObjectJudge(lambda prompt: reply(*entries)))
+
+    precision, recall = judged(f"{JOINT} [1].", entry(1, {1: 1}, 2, "Only the loan.", together=0))
+    assert (precision.value, recall.value) == (0.5, 0.5)
+    assert verdicts(precision) == [("supported in part", 1)]
+    assert precision.evidence[0].reason == "Only the loan."
+    precision, recall = judged(f"{JOINT} [1][3].", entry(1, {1: 1, 3: 0}, together=0))
+    assert (precision.value, recall.value) == (0.25, 1.0)
+    # What is cited for a part of its own is right or wrong by that part.
+    precision, _ = judged(
+        "Loans last four weeks [1], and books can be renewed twice [3].", entry(1, {1: 1, 3: 0}, together=0)
+    )
+    assert [each.verdict for each in precision.evidence] == ["supported", "not supported"]
+
+
 # The judge's replies
 
 
@@ -327,9 +382,12 @@ def reply(*entries: dict[str, Any]) -> str:
     return json.dumps({"sentences": entries})
 
 
-def entry(sentence: int, cited: dict[int, int], other: int = 0, reason: str = "") -> dict[str, Any]:
+def entry(
+    sentence: int, cited: dict[int, int], other: int = 0, reason: str = "", together: int | None = None
+) -> dict[str, Any]:
     verdicts = [{"chunk": chunk, "supports": supports} for chunk, supports in cited.items()]
-    return {"sentence": sentence, "cited": verdicts, "other": other, "reason": reason}
+    whole = int(any(cited.values())) if together is None else together
+    return {"sentence": sentence, "cited": verdicts, "together": whole, "other": other, "reason": reason}
 
 
 @pytest.mark.parametrize(
@@ -361,6 +419,7 @@ def test_honest_replies_count_however_they_are_worded(text: str) -> None:
         (reply(entry(1, {1: 1, 2: 0}), entry(2, {}, 4)), "unparseable"),
         (reply(entry(1, {1: 1, 2: 0}), entry(2, {}), entry(3, {})), "unparseable"),
         (reply(entry(1, {1: 1, 2: 2}), entry(2, {})), "unparseable"),
+        (reply(entry(1, {1: 0, 2: 0}, together=1), entry(2, {}, 2)), "incomplete"),
         (reply(), "incomplete"),
         ("{}", "unparseable"),
     ],

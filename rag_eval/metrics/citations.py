@@ -17,7 +17,7 @@ from rag_eval.judge.replies import A_REASON, incomplete
 from rag_eval.metrics.conversation import EARLIER_TURNS, with_history
 from rag_eval.metrics.metric import NO_CONTEXT, Metric
 from rag_eval.metrics.numbered import DATA_ONLY
-from rag_eval.metrics.offline.support import SUPPORTED_FROM, support
+from rag_eval.metrics.offline.support import SUPPORTED_FROM, Support, own_shares, support
 from rag_eval.metrics.omissions import claims_among, claims_nothing
 from rag_eval.metrics.reply_types import StrictReply, Verdict
 from rag_eval.records import (
@@ -149,8 +149,12 @@ def _citation_evidence(case: Case, found: _Found, number: int, rank: int) -> Evi
     text = found.sentence.text
     if not rank:
         return _no_chunk(case, text, number)
-    if found.values[rank] >= SUPPORTED_FROM:
+    if found.values[rank] > _PARTLY:
         return Evidence("citation", text, "supported", favourable=True, rank=rank)
+    if found.values[rank] >= SUPPORTED_FROM:
+        return Evidence(
+            "citation", text, "supported in part", favourable=True, reason=found.reason, rank=rank
+        )
     reason = found.reason
     if found.is_misled:
         reason = f"cites chunk {rank}, but chunk {found.other} supports it" + (
@@ -198,47 +202,68 @@ async def _compared(case: Case, statements: Sequence[CitingSentence]) -> Sequenc
 def _compare(query: str, chunks: tuple[str, ...], statements: tuple[CitingSentence, ...]) -> Sequence[_Found]:
     stated = frozenset(read(query).stems)
 
-    def value(text: str, ranks: Sequence[int]) -> float:
-        return support(text, tuple(chunks[rank - 1] for rank in ranks), stated=stated).value
+    def by(text: str, ranks: Sequence[int]) -> Support:
+        return support(text, tuple(chunks[rank - 1] for rank in ranks), stated=stated)
 
     # Chunk by chunk, so that each is taken apart once.
-    alone = [[value(each.text, [rank]) for each in statements] for rank in range(1, len(chunks) + 1)]
+    alone = [[by(each.text, [rank]) for each in statements] for rank in range(1, len(chunks) + 1)]
     found = []
     for place, each in enumerate(statements):
-        by_rank = {rank: values[place] for rank, values in enumerate(alone, 1)}
-        covered = (
-            value(each.text, each.chunks)
-            if len(each.chunks) > 1
-            else max((by_rank[rank] for rank in each.chunks), default=0.0)
-        )
-        values = {
-            citation.chunk: _value_of(citation.statement, citation.chunk, each, by_rank, value)
-            for citation in each.citations
-            if citation.chunk
-        }
-        others = {rank: own for rank, own in by_rank.items() if rank not in each.chunks}
+        by_rank = {rank: supports[place] for rank, supports in enumerate(alone, 1)}
+        covered = _together(each.text, {rank: by_rank[rank] for rank in each.chunks}, by)
+        values: dict[int, float] = {}
+        for statement, ranks in _cited_for(each).items():
+            if statement == each.text or len(read(statement).stems) < _LEAST:
+                values |= _values({rank: by_rank[rank] for rank in ranks}, covered)
+            else:
+                own = {rank: by(statement, [rank]) for rank in ranks}
+                values |= _values(own, _together(statement, own, by))
+        others = {rank: own.value for rank, own in by_rank.items() if rank not in each.chunks}
         other = max(others, key=others.__getitem__, default=0)
         is_support = bool(other) and others[other] >= SUPPORTED_FROM
-        best = max(covered, *by_rank.values())
+        best = max(covered, *(own.value for own in by_rank.values()))
         found.append(_Found(each, values, covered, best, other if is_support else 0))
     return found
 
 
-def _value_of(
-    statement: str,
-    rank: int,
-    sentence: CitingSentence,
-    by_rank: Mapping[int, float],
-    value: Callable[[str, Sequence[int]], float],
+def _cited_for(sentence: CitingSentence) -> Mapping[str, Sequence[int]]:
+    """The ranks of the chunks that each part of the sentence cites."""
+    ranks: dict[str, list[int]] = {}
+    for each in sentence.citations:
+        if each.chunk:
+            ranks.setdefault(each.statement, []).append(each.chunk)
+    return ranks
+
+
+def _together(
+    statement: str, alone: Mapping[int, Support], by: Callable[[str, Sequence[int]], Support]
 ) -> float:
-    """How well a chunk supports what it is cited for: its part of the sentence, or the whole if the part is short."""
-    if statement == sentence.text or len(read(statement).stems) < _LEAST:
-        return by_rank[rank]
-    return value(statement, [rank])
+    """How well all the chunks that are cited for a statement support it; 0 if there are none."""
+    if len(alone) > 1:
+        return by(statement, list(alone)).value
+    return max((each.value for each in alone.values()), default=0.0)
+
+
+def _values(alone: Mapping[int, Support], together: float) -> dict[int, float]:
+    """How well each of the chunks that are cited for one statement supports it: by itself, or as a part of them all.
+
+    If all together support the statement, a chunk counts as much as they do, provided that what only this chunk has of
+    it is at least half of an equal share; with less, it counts in proportion.
+    """
+    values = {rank: each.value for rank, each in alone.items()}
+    if len(values) == 1 or together < SUPPORTED_FROM:
+        return values
+    own = own_shares(list(alone.values()))
+    return {
+        rank: max(value, min(together, _FULL * len(values) * share))
+        for (rank, value), share in zip(values.items(), own, strict=True)
+    }
 
 
 _LEAST = 3
 """Content words of a part of a sentence that can be compared by itself."""
+_FULL = 2
+"""An equal share of a statement among its chunks, over the share from which on a chunk counts fully."""
 
 
 # By an LLM judge
@@ -252,6 +277,7 @@ class CitedChunk(StrictReply):
 class SentenceCitations(StrictReply):
     sentence: int
     cited: list[CitedChunk]
+    together: Verdict
     other: int
     reason: str
 
@@ -267,6 +293,7 @@ class CitationVerdicts(StrictReply):
                 SentenceCitations(
                     sentence=number,
                     cited=[CitedChunk(chunk=rank, supports=0) for rank in ranks],
+                    together=0,
                     other=0,
                     reason=A_REASON,
                 )
@@ -304,6 +331,8 @@ def _check(entries: Sequence[SentenceCitations], cites: Mapping[int, Sequence[in
             raise incomplete(f"sentence {number} cites chunk {missing[0]}, on which there is no verdict")
         if len(verdicts) > len(judged) or any((each.other, 0) in verdicts for each in own):
             raise incomplete(f"a chunk has two verdicts on sentence {number}")
+        if ranks and any(each.together for each in own) and not any(supports for _, supports in verdicts):
+            raise incomplete(f"no chunk supports sentence {number}, but all together do")
 
 
 async def _asked(case: Case, statements: Sequence[CitingSentence]) -> Sequence[_Found]:
@@ -316,13 +345,23 @@ async def _asked(case: Case, statements: Sequence[CitingSentence]) -> Sequence[_
 
 def _judged(sentence: CitingSentence, entries: Sequence[SentenceCitations]) -> _Found:
     verdicts = {cited.chunk: float(cited.supports) for entry in entries for cited in entry.cited}
-    values = {rank: verdicts[rank] for rank in sentence.chunks}
     supporting = [rank for rank, supports in verdicts.items() if supports]
     supporting += [entry.other for entry in entries if entry.other]
-    other = next((rank for rank in supporting if rank not in values), 0)
-    covered = max(values.values(), default=0.0)
+    other = next((rank for rank in supporting if rank not in sentence.chunks), 0)
+    is_whole = any(entry.together for entry in entries)
+    covered = max((verdicts[rank] for rank in sentence.chunks), default=0.0) * (1.0 if is_whole else _PARTLY)
+    values = {
+        each.chunk: verdicts[each.chunk]
+        * (_PARTLY if each.statement == sentence.text and not is_whole else 1.0)
+        for each in sentence.citations
+        if each.chunk
+    }
     reason = "; ".join(dict.fromkeys(entry.reason for entry in entries if entry.reason.strip()))
     return _Found(sentence, values, covered, max(covered, float(other > 0)), other, reason)
+
+
+_PARTLY = 0.5
+"""What a chunk counts that supports a part of a sentence, if the cited chunks leave another part unsupported."""
 
 
 def _call(case: Case, statements: Sequence[CitingSentence]) -> Call[CitationVerdicts]:
@@ -365,11 +404,13 @@ You check the citations in a chatbot's response by the texts of the user message
 {DATA_ONLY}
 The sentences of the response are numbered. [n] in a sentence cites chunk n for the words before it.
 Reply with a JSON object:
-{{"sentences": [{{"sentence": number, "cited": [{{"chunk": number, "supports": 0 or 1}}, ...], "other": number, \
-"reason": text}}, ...]}}
+{{"sentences": [{{"sentence": number, "cited": [{{"chunk": number, "supports": 0 or 1}}, ...], \
+"together": 0 or 1, "other": number, "reason": text}}, ...]}}
 One entry for each sentence, also for one without citations. Leave out no sentence and no citation.
 "cited": one entry for each chunk that the sentence cites; "supports": 1 if this chunk says what it is cited for, or a \
 part of it that the sentence needs; otherwise 0. Empty if the sentence cites nothing.
+"together": 1 if the cited chunks together say everything that the sentence claims; 0 if they leave a part of it \
+unsupported, or if the sentence cites nothing.
 "other": number of a chunk that the sentence does not cite and that supports it; 0 if there is none, or if the \
 sentence claims nothing.
-"reason": a few words if a cited chunk does not support the sentence; otherwise empty."""
+"reason": a few words if a cited chunk does not support the sentence or "together" is 0; otherwise empty."""

@@ -4,13 +4,15 @@ Plain word overlap does not see that one wrong word can turn a sentence around. 
 beyond its share when a number or a name of its own is not found, and when it denies what the chunks say.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.brief import Stance, polar_support, stance, understood
-from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
+from rag_eval.metrics.offline.grounding import UNCOUNTED, WORD_WEIGHT, Grounding, ground, ground_part
 from rag_eval.records import Evidence
 from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim
 
@@ -70,7 +72,7 @@ class _SentenceSupport(NamedTuple):
         return "; ".join(reasons)
 
 
-class _Support(NamedTuple):
+class Support(NamedTuple):
     """A text and what the chunks say to it."""
 
     value: float
@@ -82,7 +84,7 @@ class _Support(NamedTuple):
 
 def support(
     text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset(), query: str = ""
-) -> _Support:
+) -> Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it.
 
     A short text is an answer to the query, if there is one.
@@ -104,17 +106,44 @@ def support(
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
-    return _Support(whole.share * faults.factor, whole.share, sentences)
+    return Support(whole.share * faults.factor, whole.share, sentences)
 
 
-def _polar(said: Stance, text: Reading, query: str, chunks: tuple[str, ...]) -> _Support:
+def own_shares(supports: Sequence[Support]) -> list[float]:
+    """Of each of several supports of one text, by different chunks: the share of the text that no other one has, 0..1.
+
+    Words and pairs of words weigh what they weigh in a grounding. Chunks that have the same of the text count as one.
+    """
+    readings = [part.sentence for part in supports[0].sentences]
+    words = frozenset(chain.from_iterable(each.stems for each in readings)) - UNCOUNTED
+    pairs = frozenset(chain.from_iterable(each.pairs for each in readings))
+    own_words = _only_in_one(
+        [words.difference(*(part.grounding.missing for part in each.sentences)) for each in supports]
+    )
+    own_pairs = _only_in_one(
+        [pairs.difference(*(part.grounding.missing_pairs for part in each.sentences)) for each in supports]
+    )
+    of_pairs = 1 - WORD_WEIGHT if pairs else 0.0
+    return [
+        (1 - of_pairs) * n_words / max(1, len(words)) + of_pairs * n_pairs / max(1, len(pairs))
+        for n_words, n_pairs in zip(own_words, own_pairs, strict=True)
+    ]
+
+
+def _only_in_one(sets: Sequence[AbstractSet[object]]) -> list[int]:
+    """How many members of each set are in no other; equal sets are one."""
+    counts = Counter(chain.from_iterable(set(map(frozenset, sets))))
+    return [sum(counts[member] == 1 for member in each) for each in sets]
+
+
+def _polar(said: Stance, text: Reading, query: str, chunks: tuple[str, ...]) -> Support:
     """How well the chunks support a text that only says yes or no."""
     share, is_opposite, missing = polar_support(said.affirms, query, chunks)
     value = share * PENALTY if is_opposite else share
     grounding = Grounding(share, missing, frozenset())
     denials, omissions = (0, 1) if said.affirms else (1, 0)
     faults = _Faults(0, 0, 0, 0, 1, is_opposite * denials, is_opposite * omissions)
-    return _Support(value, share, [_SentenceSupport(text, grounding, faults, value)])
+    return Support(value, share, [_SentenceSupport(text, grounding, faults, value)])
 
 
 def _faults(
