@@ -66,7 +66,15 @@ def _longer_wins(pair: "PairSummary") -> float | None:
     return pair.longer_wins / pair.longer_of if pair.longer_of else None
 
 
-def strength_columns() -> "list[Column[Strength]]":
+def strength_columns(found: "HeadToHead | None") -> "list[Column[Strength]]":
+    """With a verdict if no pair has one."""
+    verdict: Column[Strength] = plain_column(
+        "Verdict",
+        34,
+        Look.TEXT,
+        lambda each: "weaker than the strongest" if each.is_behind else "",
+        _ABOUT_BEHIND,
+    )
     return [
         plain_column("Bot", 20, Look.NAME, lambda each: each.bot),
         plain_column("Expected Win Rate", 11, Look.PERCENT, lambda each: each.win_rate, _ABOUT_STRENGTH),
@@ -76,13 +84,7 @@ def strength_columns() -> "list[Column[Strength]]":
         plain_column(
             "Queries", 9, Look.COUNT, lambda each: each.queries, "Queries with at least one pair of this bot."
         ),
-        plain_column(
-            "Verdict",
-            34,
-            Look.TEXT,
-            lambda each: "weaker than the strongest" if each.is_behind else "",
-            _ABOUT_BEHIND,
-        ),
+        *([verdict] if found and found.choice == MATCHING else []),
     ]
 
 
@@ -187,7 +189,10 @@ _ABOUT_WIN_RATE = (
     "Share of queries for which this response is preferred. A tie counts half, and a preference in one order three "
     "quarters."
 )
-_ABOUT_INTERVAL = "95% interval of the win rate. Empty for few queries."
+_ABOUT_INTERVAL = (
+    "95% interval of this win rate. The verdict is on all pairs together, so an interval may exclude 50% without a "
+    "preference. Empty for few queries."
+)
 _ABOUT_QUERIES = "Compared queries. Repeats of a query count once."
 _ABOUT_WINS = "Preferred in both orders."
 _ABOUT_TIES = "All other queries: ties, and preferences that depend on the order."

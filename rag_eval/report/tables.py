@@ -124,7 +124,7 @@ TABLES: Sequence[AnyOfRun] = (
     ReportTable(
         name="Strengths",
         is_wanted=lambda facts, asked: bool(facts.head_to_head) and len(facts.bots) > FEW_BOTS,
-        columns=lambda run: strength_columns(),
+        columns=lambda run: strength_columns(run.findings.head_to_head),
         lines=lambda run: run.findings.head_to_head.strengths if run.findings.head_to_head else (),
         header_height=44,
         line_height=18,

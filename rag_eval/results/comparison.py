@@ -277,14 +277,22 @@ class ColumnTest:
     mean: float
     """NaN for a column without values."""
     interval: Interval | None
-    """Of the mean. It excludes 0 exactly if the test is significant; None for fewer than two values."""
+    """Of the mean of this column. It excludes 0 exactly if a test of this column only is significant, as it always is
+    if that of all columns is; None for fewer than two values."""
     pvalue: float
     """Adjusted for all columns."""
     is_significant: bool
+    """By the test of all columns together."""
 
-    def doubted(self) -> "ColumnTest":
-        """The same without its claim."""
-        return replace(self, interval=self.interval and _with_zero(self.interval), is_significant=False)
+    def in_worst_case(self, worst: "ColumnTest") -> "ColumnTest":
+        """The same, with what is also true of `worst`, which has values for those that are missing here."""
+        is_same = worst.mean * self.mean > 0
+        interval = self.interval
+        if interval and not (is_same and worst.interval and not _has_zero(worst.interval)):
+            interval = _with_zero(interval)
+        return replace(
+            self, interval=interval, is_significant=self.is_significant and is_same and worst.is_significant
+        )
 
 
 def compare_columns(
@@ -298,7 +306,8 @@ def compare_columns(
     """Test each column of rows x columns against a mean of 0, by the largest statistic among columns in question.
 
     NaN is no value. The signs of whole rows are flipped, as in `compare_with_best`, so that the chance of one or more
-    wrong `is_significant` in a table is at most 1 - confidence. `clusters` are as there.
+    wrong `is_significant` in a table is at most 1 - confidence. Each interval has this confidence for its own column.
+    `clusters` are as there.
     """
     found = np.asarray(table, dtype=float)
     if clusters is not None:
@@ -310,24 +319,33 @@ def compare_columns(
     values = np.abs(_nested_sums([rows], resamples, rng)[0]) / np.where(norms > 0, norms, 1.0)
     largest = np.zeros(len(values))
     tests: dict[int, _Test] = {}
+    levels = [_alpha(confidence)]
+    own = [_at_last_stage(column[None], float(column[0]), levels) for column in values.T]
     for column in sorted(range(found.shape[1]), key=values[0].__getitem__):
         largest = np.maximum(largest, values[:, column])
-        tests[column] = _at_last_stage(largest[None], float(values[0, column]), [_alpha(confidence)])
+        tests[column] = _at_last_stage(largest[None], float(values[0, column]), levels)
     columns = (column[~np.isnan(column)] for column in found.T)
     return [
-        _column_test(column, test, resamples, rng)
-        for column, test in zip(columns, _made_monotone(tests), strict=True)
+        _column_test(column, of_all, of_one, resamples, rng)
+        for column, of_all, of_one in zip(columns, _made_monotone(tests), own, strict=True)
     ]
 
 
-def _column_test(column: Floats, test: _Test, resamples: int, rng: np.random.Generator) -> ColumnTest:
+def _column_test(
+    column: Floats, of_all: _Test, own: _Test, resamples: int, rng: np.random.Generator
+) -> ColumnTest:
     if len(column) < 2:
-        return ColumnTest(float(column.mean()) if len(column) else math.nan, None, test.pvalue, False)
-    reach, mean = _as_t(test.critical, len(column)), float(column.mean())
-    (interval,) = mean_intervals(column[:, None], [reach], resamples, rng)
-    is_clear = test.pvalue <= test.level and (interval.low > 0 or interval.high < 0)
-    is_clear = is_clear and not is_feigned_by_skewness(column * math.copysign(1.0, mean), reach)
-    return ColumnTest(mean, interval if is_clear else _with_zero(interval), test.pvalue, is_clear)
+        return ColumnTest(float(column.mean()) if len(column) else math.nan, None, of_all.pvalue, False)
+    mean, tests = float(column.mean()), (of_all, own)
+    reaches = [_as_t(test.critical, len(column)) for test in tests]
+    intervals = mean_intervals(np.column_stack([column, column]), reaches, resamples, rng)
+    towards = column * math.copysign(1.0, mean)
+    is_clear, is_clear_here = (
+        test.pvalue <= test.level and not _has_zero(interval) and not is_feigned_by_skewness(towards, reach)
+        for test, interval, reach in zip(tests, intervals, reaches, strict=True)
+    )
+    interval = intervals[1] if is_clear_here else _with_zero(intervals[1])
+    return ColumnTest(mean, interval, of_all.pvalue, is_clear and is_clear_here)
 
 
 def _tested(
@@ -482,6 +500,10 @@ def _rival(bot: str, gap: Floats, units: Floats, is_tie: bool, test: _Test, alph
 def _with_zero(interval: Interval) -> Interval:
     """The interval of a difference that is not significant includes 0."""
     return Interval(min(interval.low, 0.0), max(interval.high, 0.0))
+
+
+def _has_zero(interval: Interval) -> bool:
+    return interval.low <= 0.0 <= interval.high
 
 
 _HALF_MORE = 1.5

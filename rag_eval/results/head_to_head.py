@@ -38,7 +38,8 @@ class PairSummary:
     win_rate: float | None
     """Of `one`: (1 + mean) / 2 of values from -1 to 1. None without any query."""
     interval: "Interval | None"
-    """95% interval of the win rate; None for few queries. Of all pairs together, if all pairs were judged."""
+    """95% interval of this win rate; None for few queries. If all pairs were judged, it excludes 50% exactly if a test
+    of this pair only is significant."""
     is_significant: bool
     """One of the bots is preferred, by a test over all pairs. Always false for a matching."""
     pvalue: float | None
@@ -55,6 +56,11 @@ class PairSummary:
     """Win rate of `one` if both were equally long; None unless each is often the longer one."""
     criteria: Mapping[str, float]
     """Win rates of `one` by criterion, over the queries to which it applies."""
+
+    @property
+    def is_clear_by_itself(self) -> bool:
+        """Its interval excludes 50%, whatever the test over all pairs says."""
+        return self.interval is not None and not self.interval.low <= 0.5 <= self.interval.high
 
     def seen_from(self, bot: str) -> "PairSummary":
         """The same with this bot as `one`."""
@@ -82,7 +88,7 @@ class Strength:
     """95%; None for few queries."""
     queries: int
     is_behind: bool
-    """Significantly weaker than the strongest bot."""
+    """Significantly weaker than the strongest bot. Always false if all pairs were judged: then the pairs are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +213,8 @@ class PairTally:
             pair.summary(*names, tests.get(names), is_trusted=not trust.problem)
             for names, pair in pairs.items()
         )
-        strengths = (
-            _strengths(self._bots, pairs, is_trusted=not trust.problem) if len(self._bots) > FEW_BOTS else ()
-        )
+        is_tested = is_matching and not trust.problem
+        strengths = _strengths(self._bots, pairs, is_tested=is_tested) if len(self._bots) > FEW_BOTS else ()
         return HeadToHead(
             self._choice, summaries, strengths, trust, counts["failed"], counts["asked"], counts["differing"],
             counts["compared"],
@@ -286,7 +291,7 @@ class _Pair:
     def summary(self, one: str, other: str, test: "Any", *, is_trusted: bool) -> PairSummary:
         means = self.means
         values = [*means.values()]
-        interval = test.interval if test else _interval(values)
+        interval = test.interval if test else _interval(means)
         return PairSummary(
             one,
             other,
@@ -339,10 +344,13 @@ def _mirrored(rate: float | None) -> float | None:
     return None if rate is None else 1 - rate
 
 
-def _interval(values: Sequence[float]) -> "Interval | None":
+def _interval(means: Mapping[str, float]) -> "Interval | None":
+    """Of the mean over the keys; those of one cluster are drawn together."""
     from rag_eval.results.intervals import reported_interval
 
-    return reported_interval(values)
+    clusters: dict[str, int] = {}
+    numbers = [clusters.setdefault(key[:_CLUSTER], len(clusters)) for key in means]
+    return reported_interval([*means.values()], clusters=numbers if len(clusters) < len(means) else None)
 
 
 def _interval_of_rate(interval: "Interval | None", values: Sequence[float]) -> "Interval | None":
@@ -378,10 +386,7 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
     tests = compare_columns(table, clusters=clusters)
     if any(pair.failed - pair.values.keys() for pair in pairs.values()):
         sure = compare_columns(worst, clusters=clusters)
-        tests = [
-            test if other.is_significant and other.mean * test.mean > 0 else test.doubted()
-            for test, other in zip(tests, sure, strict=True)
-        ]
+        tests = [test.in_worst_case(worst_case) for test, worst_case in zip(tests, sure, strict=True)]
     return dict(zip(pairs, tests, strict=True))
 
 
@@ -445,7 +450,7 @@ def bradley_terry(wins: "Floats", start: "Floats | None" = None) -> "Floats":
 
 
 def _strengths(
-    bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], *, is_trusted: bool
+    bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], *, is_tested: bool
 ) -> tuple[Strength, ...]:
     """From all pairs; intervals by resampling queries, the test by contrasts of what each query adds to strengths."""
     import numpy as np
@@ -475,7 +480,7 @@ def _strengths(
     replicates = bradley_terry(resampled.reshape(-1, len(played), len(played)), theta)
     reach = student_quantile(0.975, max(count - 1, 1)) * (len(flat) / max(len(flat) - 1, 1)) ** 0.5
     behind: frozenset[str] = frozenset()
-    if is_trusted and count >= FEWEST_ROWS:
+    if is_tested and count >= FEWEST_ROWS:
         behind = bots_behind(leader, _influences(tables), names)
         worst = _by_query(bots, pairs, leader)[:, played][:, :, played]
         if behind and any(

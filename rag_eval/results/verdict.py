@@ -577,9 +577,10 @@ def _by_pair(pair: "PairSummary", *, is_separated: bool) -> str:
         figures = _pair_figures(pair, "over")
         return f"Side by side, {best} has a win rate of {figures}; too few queries for a conclusion."
     if not pair.is_significant:
+        only = " The interval is of this pair only: the test over all pairs shows no preference."
         return (
             f"Side by side there is no clear preference between {best} and {rival}: {best} has a win rate of "
-            f"{_pair_figures(pair, 'over')}."
+            f"{_pair_figures(pair, 'over')}.{only if pair.is_clear_by_itself else ''}"
         )
     is_same = (pair.win_rate or 0) > 0.5
     shown = pair if is_same else pair.seen_from(pair.other)
@@ -640,7 +641,7 @@ def preference_words(pair: "PairSummary", found: "HeadToHead | None") -> str:
     if pair.queries < FEWEST_ROWS:
         return "too few queries"
     if not pair.is_significant:
-        return "no clear preference"
+        return "not clear over all pairs" if pair.is_clear_by_itself else "no clear preference"
     return "preferred" if pair.win_rate > 0.5 else "not preferred"
 
 
