@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rag_eval.configuration.settings import Settings
-from rag_eval.records import Case, CaseResult, Outcome, PairVerdict, Score
+from rag_eval.records import ALL_PAIRS, MATCHING, Case, CaseResult, Outcome, PairVerdict, Score
 from rag_eval.results.agreement import cohen_kappa, spearman
 from rag_eval.results.comparison import (
     Stage,
@@ -32,7 +32,7 @@ from rag_eval.results.comparison import (
     holm,
     paired_permutation_pvalue,
 )
-from rag_eval.results.head_to_head import HeadToHead, PairTally
+from rag_eval.results.head_to_head import HeadToHead, PairSummary, PairTally
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals, reported_interval
 from rag_eval.results.looks import spent
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
@@ -781,37 +781,103 @@ _PAIR_CASES = [
 
 def pairs(simulations: int) -> None:
     """Equal bots compared in pairs: how often is one called better, and does the interval contain 50%?"""
-    print("\n| bots | queries | by position | ties | repeats | failed | wrong | interval holds |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "\n| bots | queries | by position | ties | repeats | failed | wrong | pairs hold | strengths hold |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for bots, queries in ((2, 60), (3, 60), (6, 120), (12, 200)):
         for case in _PAIR_CASES:
             rng = np.random.default_rng(bots)
-            wrong, holds = 0, []
+            wrong, holds, strong = 0, [], []
             for _ in range(simulations):
-                found = _compared_in_pairs(rng, bots, queries, case)
-                if found.strengths:
-                    wrong += any(each.is_behind for each in found.strengths)
-                    intervals = [each.interval for each in found.strengths]
-                else:
-                    wrong += any(pair.is_significant for pair in found.pairs)
-                    intervals = [pair.interval for pair in found.pairs]
-                holds += [_holds(interval, 0.5) for interval in intervals if interval]
+                (found,) = _compared_in_pairs(rng, bots, queries, case)
+                wrong += _claims(found)
+                holds += [_holds(pair.interval, 0.5) for pair in found.pairs if pair.interval]
+                strong += [_holds(each.interval, 0.5) for each in found.strengths if each.interval]
             shown = " | ".join(map(str, case))
+            shares = [wrong / simulations, np.mean(holds), *([np.mean(strong)] if strong else [])]
+            print(f"| {bots} | {queries} | {shown} | {_percents(shares)} |", flush=True)
+
+
+def _claims(found: HeadToHead) -> bool:
+    """Whether a bot is called better than another."""
+    return any(pair.is_significant for pair in found.pairs) or any(each.is_behind for each in found.strengths)
+
+
+def pairs_all(simulations: int) -> None:
+    """All pairs judged: claims on pairs and claims on strengths, and whether intervals contain the true win rate.
+
+    The quality of the bots rises by `step` from one to the next. "Best ahead" counts how many of the other bots are
+    called worse than the truly best one.
+    """
+    print(
+        "\n| bots | queries | step | any claim: pairs | strengths | best ahead: pairs | strengths | differ | hold |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for bots, queries in ((3, 60), (4, 60), (6, 60)):
+        for step in (0.0, 0.1, 0.3):
+            rng = np.random.default_rng(bots)
+            claims, holds = np.zeros((simulations, 5)), []
+            rates = _true_rates(bots, step)
+            for place in range(simulations):
+                tested, strong = _compared_in_pairs(
+                    rng, bots, queries, _PAIR_CASES[3], step, (ALL_PAIRS, MATCHING)
+                )
+                best = str(bots - 1)
+                ahead = {pair.one for pair in tested.pairs if pair.other == best and _is_behind(pair)}
+                behind = {each.bot for each in strong.strengths if each.is_behind}
+                is_best = bool(strong.strengths) and strong.strengths[0].bot == best
+                behind_best = behind if is_best else set[str]()
+                share = bots - 1
+                claims[place] = (
+                    _claims(tested), bool(behind), len(ahead) / share, len(behind_best) / share,
+                    ahead != behind_best,
+                )  # fmt: skip
+                holds += [
+                    _holds(pair.interval, rates[int(pair.other) - int(pair.one)])
+                    for pair in tested.pairs
+                    if pair.interval
+                ]
             print(
-                f"| {bots} | {queries} | {shown} | {_percents([wrong / simulations, np.mean(holds)])} |",
+                f"| {bots} | {queries} | {step} | {_percents([*claims.mean(axis=0), np.mean(holds)])} |",
                 flush=True,
             )
 
 
+def _is_behind(pair: PairSummary) -> bool:
+    return pair.is_significant and (pair.win_rate or 0.0) < 0.5
+
+
+def _true_rates(bots: int, step: float) -> list[float]:
+    """Win rate of a bot against the one that is so many places above it, without position and ties."""
+    by_position, ties, *_ = _PAIR_CASES[3]
+    noise = np.random.default_rng(0).normal(0, 0.8 * np.sqrt(2), 1_000_000)
+    decided = (1 - by_position) * (1 - ties)
+    return [
+        float(0.5 + decided * (np.mean(1 / (1 + np.exp(step * gap + noise))) - 0.5)) for gap in range(bots)
+    ]
+
+
 def _compared_in_pairs(
-    rng: np.random.Generator, bots: int, queries: int, case: tuple[float, float, int, float]
-) -> HeadToHead:
-    """Equally good bots, of which each has queries that it answers better."""
+    rng: np.random.Generator,
+    bots: int,
+    queries: int,
+    case: tuple[float, float, int, float],
+    step: float = 0.0,
+    choices: Sequence[str] = (),
+) -> list[HeadToHead]:
+    """Bots of which each has queries that it answers better, and is better by `step` than the one before it.
+
+    What it comes to for each of the choices, or for that which a run would make.
+    """
     by_position, ties, repeats, failed = case
     names = [str(bot) for bot in range(bots)]
-    plan = PairJudge(names, [f"q{number}" for number in range(queries)], Settings())
-    tally = PairTally(names, plan.choice)
-    quality = rng.normal(0, 0.8, (queries, bots))
+    compared = {"pairs": "all" if choices else "auto"}
+    settings = Settings.model_validate({"head_to_head": compared, "judge": {"provider": "azure"}})
+    plan = PairJudge.of(settings, names, [f"q{number}" for number in range(queries)])
+    assert plan
+    tallies = [PairTally(names, choice) for choice in choices or (plan.choice,)]
+    quality = rng.normal(0, 0.8, (queries, bots)) + step * np.arange(bots)
     rounds = rng.integers(0, len(plan.rounds), queries)
     off = Score.not_applicable("toxicity", "off")
     for query, row, number in zip(range(queries), quality, rounds, strict=True):
@@ -823,10 +889,13 @@ def _compared_in_pairs(
                     value = _verdict_in_both_orders(rng, chance, by_position, ties)
                     said = PairVerdict(names[other], Outcome.SCORED, value)
                 shown = Case(2, names[one], f"q{query}", "x")
-                tally.add(
-                    CaseResult(case=shown, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,))
-                )
-    return tally.head_to_head()
+                for tally in tallies:
+                    tally.add(
+                        CaseResult(
+                            case=shown, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,)
+                        )
+                    )
+    return [tally.head_to_head() for tally in tallies]
 
 
 def _verdict_in_both_orders(
@@ -844,6 +913,7 @@ def _verdict_in_both_orders(
 
 PARTS = {
     "pairs": pairs,
+    "pairs-all": pairs_all,
     "errors": family_wise_errors,
     "conversations": conversations,
     "partly-equal": partly_equal_errors,

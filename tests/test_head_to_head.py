@@ -19,11 +19,14 @@ from conftest import Run, azure, read_sheet, wait_for
 from fake_judge import Answer, FakeJudge, Request, honest_reply, structured
 from files import CONTEXT, sheet_of, write_table
 from forking import Forker
+from openpyxl import load_workbook
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.records import ALL_PAIRS, MATCHING, Case, CaseResult, Outcome, PairVerdict, Score
+from rag_eval.report.pair_tables import pair_columns, strength_columns
 from rag_eval.results.comparison import compare_columns
 from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
+from rag_eval.results.verdict import _by_pair, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
 
 SINGLE = ("--prompts", "single")
@@ -47,6 +50,14 @@ def answers(path: Path, rows: int, wrong: Sequence[int]) -> Path:
         lines.append([f"Which places, question {number}?", " ".join(truth), *texts, " ".join(truth)])
     header = ["Query", "Ground_Truth", *(f"Bot_{bot}" for bot in BOTS[: len(wrong)]), "Context"]
     return write_table(path, header, *lines)
+
+
+ONE_PROCESS = "[evaluation]\nmax_workers = 1\n"
+
+
+def paid(judge: FakeJudge) -> Counter[str]:
+    """How often each comparison was asked for."""
+    return Counter(json.dumps(each.body, sort_keys=True) for each in judge.requests if each.task == "pair")
 
 
 def run_of(path: Path) -> Any:
@@ -167,6 +178,93 @@ def test_an_interval_without_a_claim_contains_one_half() -> None:
     assert pair.interval.low <= 0.5 < (pair.win_rate or 0)
 
 
+def three_bots(wins: int, queries: int) -> list[tuple[str, str, PairVerdict]]:
+    """A is preferred to B in so many of the queries; C is as good as both."""
+    even = [1.0 if number % 2 else -1.0 for number in range(queries)]
+    return [
+        each
+        for number in range(queries)
+        for each in (
+            (f"q{number}", "A", verdict("B", 1.0 if number < wins else -1.0)),
+            (f"q{number}", "A", verdict("C", even[number])),
+            (f"q{number}", "B", verdict("C", even[-number])),
+        )
+    ]
+
+
+def test_an_interval_is_of_its_pair_and_a_claim_of_all_pairs() -> None:
+    """28 of 40 are clear for two bots (p = .017), but not the clearest of three pairs by a chance of 5%."""
+    said = three_bots(28, 40)
+    two = counted("AB", [each for each in said if each[1] == "A" and each[2].other == "B"]).pairs[0]
+    found = counted("ABC", said)
+    pair = found.pairs[0]
+    assert two.is_significant
+    assert (pair.win_rate, pair.interval) == (two.win_rate, two.interval)
+    assert pair.is_clear_by_itself
+    assert not pair.is_significant
+    assert preference_words(pair, found) == "not clear over all pairs"
+    assert preference_words(found.pairs[1], found) == "no clear preference"
+    words = _by_pair(pair, is_separated=False)
+    assert words.startswith(
+        "Side by side there is no clear preference between A and B: A has a win rate of 70%"
+    )
+    assert words.endswith("The interval is of this pair only: the test over all pairs shows no preference.")
+    clear = counted("ABC", three_bots(34, 40)).pairs[0]
+    assert clear.is_significant
+    assert clear.is_clear_by_itself
+
+
+def test_what_failed_widens_the_interval_of_a_pair_that_it_could_turn() -> None:
+    lost = [(f"x{number}", "A", PairVerdict("B", Outcome.FAILED, code="truncated")) for number in range(9)]
+    pair = counted("ABC", three_bots(28, 40) + lost).pairs[0]
+    assert (pair.queries, pair.failed) == (40, 9)
+    assert not pair.is_clear_by_itself
+
+
+def test_either_pairs_or_strengths_say_who_is_better() -> None:
+    """With all pairs judged the pairs do; in a matching they have no test of their own."""
+    said = [
+        (f"q{number}", one, verdict(other, 1.0))
+        for number in range(40)
+        for one, other in combinations("ABCD", 2)
+    ]
+    every, matched = (counted("ABCD", said, choice) for choice in (ALL_PAIRS, MATCHING))
+    assert all(pair.is_significant for pair in every.pairs)
+    assert not any(each.is_behind for each in every.strengths)
+    assert [each.is_behind for each in matched.strengths] == [False, True, True, True]
+    assert not any(pair.is_significant for pair in matched.pairs)
+    assert [each.win_rate for each in every.strengths] == [each.win_rate for each in matched.strengths]
+    assert "Verdict" in [column.header for column in pair_columns(every)]
+    assert "Verdict" not in [column.header for column in strength_columns(every)]
+    assert "Verdict" not in [column.header for column in pair_columns(matched)]
+    assert "Verdict" in [column.header for column in strength_columns(matched)]
+
+
+def test_a_conversation_is_one_piece_of_evidence_in_a_matching_too() -> None:
+    """The interval of a pair is wider if its queries belong together."""
+    found = []
+    for size in (1, 5):
+        tally = PairTally("ABCD", MATCHING)
+        off = Score.not_applicable("toxicity", "off")
+        for number in range(100):
+            value = 1.0 if number // 5 % 3 else -1.0
+            case = Case(2, "A", f"q{number}", "x", conversation=f"c{number // size}")
+            tally.add(
+                CaseResult(
+                    case=case,
+                    rqs=None,
+                    failure_modes=(),
+                    scores={},
+                    toxicity=off,
+                    pairs=(verdict("B", value),),
+                )
+            )
+        (pair,) = tally.head_to_head().pairs
+        assert pair.interval is not None
+        found.append(pair.interval.high - pair.interval.low)
+    assert found[1] > 1.8 * found[0]
+
+
 def test_strengths_are_those_of_choix() -> None:
     """Of choix 0.4.1, opt_pairwise with alpha 0 and each win in four parts."""
     wins = np.array(
@@ -273,6 +371,10 @@ def test_equal_bots_are_rarely_told_apart(bots: int) -> None:
 # Pairs
 
 
+def compared() -> Settings:
+    return Settings.model_validate({"head_to_head": {"pairs": "auto"}, "judge": {"provider": "azure"}})
+
+
 @pytest.mark.parametrize(("bots", "calls"), [(2, 2), (3, 6), (4, 4), (5, 4), (6, 6), (12, 12)])
 def test_calls_per_query(bots: int, calls: int) -> None:
     rounds = _rounds(bots)
@@ -280,13 +382,16 @@ def test_calls_per_query(bots: int, calls: int) -> None:
     for each in rounds:
         assert max(Counter(bot for pair in each for bot in pair).values()) == 1
     queries = [f"q{number}" for number in range(400)]
-    judge = PairJudge([str(bot) for bot in range(bots)], queries, Settings())
+    judge = PairJudge.of(compared(), [str(bot) for bot in range(bots)], queries)
+    assert judge
     assert judge.choice == (ALL_PAIRS if bots < 4 else MATCHING)
     assert {2 * len(each) for each in judge.rounds} == {calls}
 
 
 def test_few_queries_are_compared_in_all_pairs() -> None:
-    assert PairJudge(BOTS, [f"q{number}" for number in range(20)], Settings()).choice == ALL_PAIRS
+    judge = PairJudge.of(compared(), BOTS, [f"q{number}" for number in range(20)])
+    assert judge
+    assert judge.choice == ALL_PAIRS
 
 
 # Runs
@@ -613,8 +718,8 @@ def test_bots_by_the_dozen_have_strengths(run_cli: Run, judge: FakeJudge, tmp_pa
         (("--judge", "offline", "--head-to-head"), "--head-to-head: needs an LLM judge"),
         (("--head-to-head", "some"), "'some'"),
         (
-            ("--head-to-head", "--shard-rows", "2", "-o", "out"),
-            "--head-to-head: cannot be used with a run in shards",
+            ("--judge", "offline", "--head-to-head", "--shard-rows", "2", "-o", "out"),
+            "--head-to-head: needs an LLM judge",
         ),
         (("--against", "none.csv"), "none of its 1 queries is in in.xlsx"),
         (("--against", "in.xlsx", "-o", "in.xlsx"), "in.xlsx"),
@@ -700,6 +805,166 @@ def test_two_judges_are_compared_on_their_preferences(
     )
     assert (refused.code, judge.requests) == (2, [])
     assert "--head-to-head: needs an LLM judge" in refused.err
+
+
+# Shards
+
+
+def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """What depends on all rows is the same: a matching although each shard has few queries, twenty controls, the cap
+    on queries. Repeats of a query are in other shards than the query."""
+    table = answers(tmp_path / "in.xlsx", 60, (0, 2, 4, 7))
+    book = load_workbook(table)
+    for line in [*book.active.iter_rows(min_row=2, max_row=6, values_only=True)]:
+        book.active.append(line)
+    book.save(table)
+    (tmp_path / "config.ini").write_text(f"{ONE_PROCESS}[head_to_head]\nrows = 50\n")
+    words = ("in.xlsx", *SINGLE, "--head-to-head")
+    assert rag_eval(*words, "-o", "r.xlsx", "--json", "r.json", **azure(judge)).code == 0
+    whole, asked = run_of(tmp_path / "r.json"), paid(judge)
+    judge.requests.clear()
+    sharded = (*words, "-o", "out", "--shard-rows", 7, "--json", "out/report.json")
+    told = rag_eval(*sharded, "--dry-run", **azure(judge))
+    assert not judge.requests
+    ended = rag_eval(*sharded, **azure(judge))
+    assert ended.code == 0, ended.err
+    found = run_of(tmp_path / "out/report.json")
+    assert (found["run"]["head_to_head"], found["head_to_head"]["trust"]["controls"]) == (MATCHING, 20)
+    assert found["head_to_head"] == whole["head_to_head"]
+    assert found["leaderboard"]["verdict_lines"] == whole["leaderboard"]["verdict_lines"]
+    assert found["cases"] == whole["cases"]
+    assert paid(judge) == asked
+    assert f"head_to_head: {len(pairs_of(judge))}\n" in told.out
+    for name in ("Head to Head", "Strengths", "Pairs"):
+        assert read_sheet(tmp_path / "out/report.xlsx", name) == read_sheet(tmp_path / "r.xlsx", name)
+    other = ("--alpha", "0.9", "--beta", "0.05")
+    assert rag_eval(*words, "-o", "r.xlsx", "--json", "r.json", *other, **azure(judge)).code == 0
+    sent = len(judge.requests)
+    assert rag_eval(*sharded, *other, **azure(judge)).code == 0
+    assert len(judge.requests) == sent
+    again = run_of(tmp_path / "out/report.json")
+    gaps = [[pair["rqs_gap"] for case in each["cases"] for pair in case["pairs"]] for each in (found, again)]
+    assert gaps[0] != gaps[1]
+    assert again["cases"] == run_of(tmp_path / "r.json")["cases"]
+    assert again["head_to_head"] == run_of(tmp_path / "r.json")["head_to_head"]
+    changed = rag_eval(*words, "all", "-o", "out", "--shard-rows", 7, **azure(judge))
+    assert (changed.code, len(judge.requests)) == (2, sent)
+    assert "[head_to_head] pairs is 'all', and was 'auto' when the run in out began" in changed.err
+
+
+def test_capped_shards_go_on_and_pay_nothing_twice(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 24, (0, 3))
+    (tmp_path / "config.ini").write_text(ONE_PROCESS)
+    words = (
+        "in.xlsx",
+        *SINGLE,
+        "--head-to-head",
+        "-o",
+        "out",
+        "--shard-rows",
+        5,
+        "--json",
+        "out/report.json",
+    )
+    ended = rag_eval(*words, "--max-calls", 50, **azure(judge))
+    assert ended.code == 4, ended.err
+    assert 30 < len(judge.requests) <= 50
+    while ended.code == 4:
+        before = len(judge.requests)
+        ended = rag_eval(*words, "--max-calls", 50, **azure(judge))
+        assert 0 < len(judge.requests) - before <= 50
+    assert ended.code == 0, ended.err
+    assert set(paid(judge).values()) == {1}
+    assert len(pairs_of(judge)) == 2 * 24 + 20
+    assert run_of(tmp_path / "out/report.json")["head_to_head"]["pairs"][0]["queries"] == 24
+
+
+def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 24, (0, 3))
+    (tmp_path / "config.ini").write_text(ONE_PROCESS)
+    words = (
+        "in.xlsx",
+        *SINGLE,
+        "--head-to-head",
+        "-o",
+        "out",
+        "--shard-rows",
+        5,
+        "--json",
+        "out/report.json",
+    )
+
+    def fail(shown: dict[str, Any], said: dict[str, Any]) -> None:
+        if "question 13?" in shown["query"]:
+            overall(said, "the better one")
+
+    judge.always = replying(fail)
+    assert "add --retry-errors" in rag_eval(*words, **azure(judge)).err
+    found = run_of(tmp_path / "out/report.json")["head_to_head"]
+    assert (found["failed"], found["pairs"][0]["queries"]) == (1, 23)
+    judge.always = None
+    asked = len(judge.requests)
+    assert rag_eval(*words, "--retry-errors", **azure(judge)).code == 0
+    assert run_of(tmp_path / "out/report.json")["head_to_head"]["failed"] == 0
+    assert 2 <= len(judge.requests) - asked <= 4
+
+
+def test_killed_shards_go_on_and_pay_nothing_twice(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 20, (0, 3))
+    (tmp_path / "config.ini").write_text(ONE_PROCESS)
+    words = (
+        "in.xlsx",
+        *SINGLE,
+        "--head-to-head",
+        "-o",
+        "out",
+        "--shard-rows",
+        "5",
+        "--json",
+        "out/report.json",
+    )
+
+    def hold(request: Request) -> None:
+        if len(pairs_of(judge)) > 30:
+            wait_for(lambda: judge.always is None, 120)
+
+    judge.always = hold
+    run = forker.start(tmp_path, *words, variables=azure(judge))
+    wait_for(lambda: len(pairs_of(judge)) > 30, 120)
+    run.signal(signal.SIGKILL)
+    run.wait()
+    answered = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[:30]}
+    judge.always = None
+    asked = len(pairs_of(judge))
+    ended = forker.start(tmp_path, *words, variables=azure(judge)).wait()
+    assert ended.code == 0, ended.err
+    again = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[asked:]}
+    assert not again & answered
+    assert run_of(tmp_path / "out/report.json")["head_to_head"]["pairs"][0]["queries"] == 20
+
+
+def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """Any machine judges a shard as the run would; a folder with one bot is left as it was."""
+    answers(tmp_path / "in.xlsx", 14, (0, 2, 4, 6))
+    words = ("in.xlsx", *SINGLE, "--head-to-head", "-o", "out", "--shard-rows", 7)
+    assert rag_eval(*words, "--engine", "none", **azure(judge)).code == 0
+    for number in range(2):
+        assert rag_eval("shard", f"out/specs/part-0000{number}.json", **azure(judge)).code == 0
+    asked = paid(judge)
+    judge.requests.clear()
+    assert rag_eval("report", "out", "--json", "out/report.json").code == 0
+    assert rag_eval(*words[:4], "-o", "r.xlsx", "--json", "r.json", **azure(judge)).code == 0
+    assert paid(judge) == asked
+    found, whole = run_of(tmp_path / "out/report.json"), run_of(tmp_path / "r.json")
+    assert found["head_to_head"]["choice"] == ALL_PAIRS, "a matching would have few queries for each pair"
+    assert found["head_to_head"] == whole["head_to_head"]
+    write_table(tmp_path / "one.xlsx", ["Query", "Bot_A"], ["What?", "That."])
+    ended = rag_eval("one.xlsx", "--head-to-head", "-o", "none", "--shard-rows", 1, **azure(judge))
+    assert ended.code == 2
+    assert "add a second column Bot_<name>" in ended.err
+    assert not [*(tmp_path / "none").rglob("*.parquet")]
 
 
 # Recorded judges

@@ -157,7 +157,7 @@ class JudgeComparisonJob:
             self._session.say(f"{side.heading}:", bold=True)
             part = ((store_path(side.settings, side.target),), table.rows)
             for line in DryRun(side.loaded, side.options, self._session.rubric).lines(
-                table, partial(iter, (part,))
+                table, partial(iter, (part,)), pairs=self._pairs_of(side, table)
             ):
                 self._session.say(line)
         return ExitCode.COMPLETE

@@ -19,7 +19,6 @@ from rag_eval.records import PROMPT_FORMS, Row
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
-from rag_eval.run.pairs import PairJudge
 from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import Table
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from rag_eval.records import Case, CaseResult, Look
     from rag_eval.report.recorded import RecordedRun
     from rag_eval.rubric import EvaluationRubric
+    from rag_eval.run.pairs import PairJudge
     from rag_eval.texts.citations import Habit
 
 Parts = Callable[[], Iterable[tuple[Sequence[Path], Sequence["Row | tuple[CaseResult, ...]"]]]]
@@ -63,6 +63,7 @@ class DryRun:
         self._options = options
         self._rubric = rubric
         self._habits: Mapping[str, Habit] = {}
+        self._pairs: PairJudge | None = None
         self._limits: BatchLimits | None = None
 
     def lines(
@@ -73,6 +74,7 @@ class DryRun:
         files: int = 0,
         is_shared: bool = True,
         looks: "Sequence[Look]" = (),
+        pairs: "PairJudge | None" = None,
     ) -> Iterator[str]:
         """What the run would do, and what would stop it as a warning. `looks` are those after which it may end.
 
@@ -81,6 +83,7 @@ class DryRun:
         """
         settings = self._settings
         self._habits = table.habits if isinstance(table, Table) else {}
+        self._pairs = pairs
         yield from _look_lines(looks)
         if settings.provider.is_offline:
             yield "The offline judge sends nothing and costs nothing."
@@ -170,10 +173,7 @@ class DryRun:
         self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row | tuple[CaseResult, ...]]"
     ) -> Evaluation:
         """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
-        cases = [_cases(row) for row in rows]
-        bots = [case.bot for case in cases[0]] if cases else []
-        pairs = PairJudge.of(self._settings, bots, (row[0].question for row in cases)) if cases else None
-        judges = Judges.llm(self._settings, judge, store, self._rubric, pairs)
+        judges = Judges.llm(self._settings, judge, store, self._rubric, self._pairs)
         judges = judges.with_citations(self._settings, self._habits)
         while True:
             # with one worker all bundles are full but the last

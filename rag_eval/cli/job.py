@@ -92,7 +92,7 @@ class Job:
         self._session.people.join(case for row in table.rows for case in row.cases)
         self._paths.check(loaded)
         if self._options.dry_run:
-            return self._estimate(loaded, table)
+            return self._estimate(loaded, table, _pairs(loaded.settings, table))
         pairs = _pairs(loaded.settings, table)
         loaded.require_credentials(to_call=not self._options.report_only)
         self._paths.check_writable()
@@ -120,7 +120,9 @@ class Job:
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, judges, facts)
 
-    def _estimate(self, loaded: "LoadedSettings", table: "Table | RecordedRun") -> ExitCode:
+    def _estimate(
+        self, loaded: "LoadedSettings", table: "Table | RecordedRun", pairs: "PairJudge | None"
+    ) -> ExitCode:
         """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.configuration.effective import store_path
@@ -128,7 +130,7 @@ class Job:
         stores = (store_path(loaded.settings, self._paths.report),)
         dry_run = DryRun(loaded, self._options, self._session.rubric)
         looks = self._until_clear.looks if self._until_clear else ()
-        for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks):
+        for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks, pairs=pairs):
             say(line)
         return ExitCode.COMPLETE
 
@@ -255,7 +257,7 @@ class Job:
         pairs = PairJudge.of(settings, run.facts.bots, (row[0].case.question for row in run.rows))
         loaded.require_credentials(to_call=not self._options.dry_run)
         if self._options.dry_run:
-            return self._estimate(loaded, run)
+            return self._estimate(loaded, run, pairs)
         self._paths.check_writable()
         with self._session.locked():
             self._paths.make_room(settings)

@@ -202,7 +202,7 @@ class Options:
         flag_value="auto",
         key="head_to_head.pairs",
         commands=_BOTH,
-        idle="json shards",
+        idle="json",
     )
     until_clear: bool = _flag(
         "Cost",

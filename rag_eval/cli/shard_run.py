@@ -37,6 +37,7 @@ class ShardedRun:
     def __init__(
         self, folder: "RunFolder", plan: "Plan", settings: "Settings", rubric: "EvaluationRubric | None"
     ) -> None:
+        from rag_eval.run.pairs import PairJudge
         from rag_eval.shards.folder import fingerprint_of_file
         from rag_eval.shards.spec import counting_fingerprint, judging_fingerprint
 
@@ -55,6 +56,8 @@ class ShardedRun:
         self.judging: str
         """Fingerprint of everything that scores depend on, beside the rows."""
         judges = _judges_without_calls(settings, rubric)
+        if plan.pairs:
+            judges = replace(judges, pairs=PairJudge(plan.table["bots"], plan.pairs, settings))
         self.judges = judges.with_citations(settings, plan.table_without_rows().habits)
         self.facts = self._facts()
         of_rubric = fingerprint_of_file(settings.rubric.file) if settings.rubric.file else ""
@@ -92,6 +95,7 @@ class ShardedRun:
                 counting=self._counting,
                 settings=self.plan.settings,
                 habits=self.plan.table.get("habits", {}),
+                pairs=self.plan.pairs,
                 facts=facts,
                 fresh=bool(options and options.fresh),
                 retry_errors=bool(options and options.retry_errors),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import Row
+    from rag_eval.run.pairs import PairPlan
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables.table import Table
@@ -78,17 +79,14 @@ class ShardedJob:
             import_ray()
 
     def _run(self) -> ExitCode:
+        from rag_eval.run.pairs import refuse_offline
         from rag_eval.shards.judge_shard import rubric_of
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 
         self._session.read_gates()
         loaded = self._session.load_settings(self._files[0])
-        if loaded.settings.head_to_head.pairs != "off":
-            raise InputError(
-                "[head_to_head] pairs: cannot be used with a run in shards; set it to off and [report] json to true; "
-                f"afterwards, run: rag-eval {self._folder.root / 'report.json'} --head-to-head"
-            )
+        refuse_offline(loaded.settings)
         self._session.rubric = rubric_of(loaded.settings)
         if self._options.show:
             return self._session.show(self._read(self._session.input, loaded))
@@ -123,30 +121,33 @@ class ShardedJob:
     def _estimate_all(self, loaded: "LoadedSettings") -> ExitCode:
         """Of the shards that a run would judge now. Nothing is written."""
         from rag_eval.cli.dry_run import DryRun
+        from rag_eval.run.pairs import PairJudge
 
-        table, shards = self._to_estimate(loaded)
+        table, shards, pairs = self._to_estimate(loaded)
         cache, replies = loaded.settings.cache, self._folder.replies
         shared = [cache.directory / CACHE_NAME] if cache.enabled else []
         lines = DryRun(loaded, self._options, self._session.rubric).lines(
             table,
             lambda: (([*shared, replies(None), replies(number)], rows) for number, rows in shards()),
             files=len(self._files),
+            pairs=pairs and PairJudge(table.bots, pairs, loaded.settings),
             is_shared=cache.enabled or self._options.engine in (None, "local"),
         )
         for line in lines:
             say(line)
         return ExitCode.COMPLETE
 
-    def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards]":
+    def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards, PairPlan | None]":
         from rag_eval.shards.folder import read_rows
-        from rag_eval.shards.plan import cut, read_plan
+        from rag_eval.shards.plan import cut, pairs_of, read_plan
 
-        def cut_again(known: int | None) -> "tuple[Table, _Shards]":
+        def cut_again(known: int | None) -> "tuple[Table, _Shards, PairPlan | None]":
             tables, most = self._tables(loaded), loaded.settings.evaluation.max_rows
             shard_rows = known or self._shard_rows(tables[0])
             habits = reduce(joined, (table.habits for table in tables))
             first = replace(tables[0], habits=habits)
-            return first, lambda: enumerate(cut(tables, most, shard_rows))
+            pairs = pairs_of(loaded.settings, first.bots, cut(tables, most, shard_rows))
+            return first, lambda: enumerate(cut(tables, most, shard_rows)), pairs
 
         if read_plan(self._folder) is None:
             return cut_again(None)
@@ -158,9 +159,10 @@ class ShardedJob:
         wanted = set(numbers)
         table = plan.table_without_rows()
         if not run.damaged_inputs(self._options):
-            return table, lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
-        _, every = cut_again(plan.shard_rows)
-        return table, lambda: (shard for shard in every() if shard[0] in wanted)
+            inputs = {number: self._folder.input(number) for number in numbers}
+            return table, lambda: ((number, read_rows(path)) for number, path in inputs.items()), plan.pairs
+        _, every, _ = cut_again(plan.shard_rows)
+        return table, lambda: (shard for shard in every() if shard[0] in wanted), plan.pairs
 
     def _tables(self, loaded: "LoadedSettings") -> "list[Table]":
         from rag_eval.shards.plan import require_same_bots
@@ -176,13 +178,16 @@ class ShardedJob:
         return tables
 
     def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
+        from rag_eval.run.pairs import PairPlan
         from rag_eval.tables.delimited import TextForm
 
         self._session.input = path
         if most is not None:
             evaluation = loaded.settings.evaluation.model_copy(update={"max_rows": max(1, most)})
             loaded = replace(loaded, settings=loaded.settings.model_copy(update={"evaluation": evaluation}))
-        return self._session.read_table(loaded, TextForm.parse(self._options.encoding, self._options.sep))
+        table = self._session.read_table(loaded, TextForm.parse(self._options.encoding, self._options.sep))
+        PairPlan.of(loaded.settings, table.bots, ())  # before rows are written
+        return table
 
     def _plan(self, loaded: "LoadedSettings") -> "tuple[Plan, Plan | None]":
         """What is to be judged, with these settings; and the plan in the folder, if this continues its run."""
@@ -208,18 +213,22 @@ class ShardedJob:
         return plan.model_copy(update=now), before
 
     def _new_plan(self, loaded: "LoadedSettings", asked: dict[str, Any]) -> "Plan":
-        from rag_eval.shards.plan import Plan
+        from rag_eval.shards.folder import read_rows
+        from rag_eval.shards.plan import Plan, pairs_of
 
         self._folder.remove_inputs()  # left by a run that was killed while it read
         planner = self._read_all(loaded)
+        table, numbers = planner.table(), range(len(planner.shards))
+        rows = map(read_rows, map(self._folder.input, numbers))
         return Plan(
             version=__version__,
             started=datetime.now().astimezone().isoformat(),
             sources=tuple(planner.sources),
             reading=asked,
             shard_rows=planner.shard_rows,
-            table=planner.table(),
+            table=table,
             shards=tuple(planner.shards),
+            pairs=pairs_of(loaded.settings, table["bots"], rows),
         )
 
     def _mend_inputs(self, run: ShardedRun, loaded: "LoadedSettings") -> None:
@@ -268,6 +277,8 @@ class ShardedJob:
             if (value := getattr(options, name))
         }
         plain = settings.model_dump(mode="json")
+        if settings.head_to_head.pairs != "off":
+            given |= {f"[head_to_head] {key}": plain["head_to_head"][key] for key in ("pairs", "rows")}
         return {
             **given,
             "[input] header_row": settings.input.header_row,

@@ -81,7 +81,7 @@ class RecordedRun:
     @property
     def rows(self) -> tuple[tuple[CaseResult, ...], ...]:
         """The results of each row."""
-        return tuple(tuple(row) for _, row in itertools.groupby(self.results, lambda result: result.case.row))
+        return tuple(rows_of(self.results))
 
     @property
     def paid(self) -> Usage:
@@ -106,24 +106,34 @@ class RecordedRun:
         their number. The judge is not called.
         """
         had_diagnostics = self.facts.diagnostics
-        scored = (
-            with_gaps([rescored(result, facts, had_diagnostics=had_diagnostics) for result in row])
-            for row in self.rows
-        )
+        scored = (rescored(row, facts, had_diagnostics=had_diagnostics) for row in self.rows)
         results = tuple(itertools.chain.from_iterable(scored))
-        pairs = zip(self.results, results, strict=True)
-        renewed = sum(now.recommendation != before.recommendation for before, now in pairs)
-        if renewed:
-            note = f"Recommendations recomputed by rule: {renewed:,}."
+        if count := renewed(self.results, results):
+            note = f"Recommendations recomputed by rule: {count:,}."
             facts = replace(facts, notes=(*facts.notes, note))
         return replace(self, facts=facts, results=results)
 
 
-def rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> CaseResult:
-    """The same scores with RQS and failure modes for the weights and thresholds of `facts`.
+def rows_of(results: Iterable[CaseResult]) -> Iterator[tuple[CaseResult, ...]]:
+    """The results of each row."""
+    return (tuple(row) for _, row in itertools.groupby(results, lambda result: result.case.row))
+
+
+def rescored(row: Sequence[CaseResult], facts: RunFacts, *, had_diagnostics: bool) -> tuple[CaseResult, ...]:
+    """The same scores of a row with RQS and failure modes for the weights and thresholds of `facts`.
 
     The recommendation is recomputed by rule if none was recorded or if the failure modes changed.
     """
+    return with_gaps([_rescored(result, facts, had_diagnostics=had_diagnostics) for result in row])
+
+
+def renewed(before: Iterable[CaseResult], now: Iterable[CaseResult]) -> int:
+    """How many recommendations differ."""
+    pairs = zip(before, now, strict=True)
+    return sum(one.recommendation != other.recommendation for one, other in pairs)
+
+
+def _rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> CaseResult:
     recall = doc_recall(result.case) if facts.gold_ids else None
     modes = failure_modes(result.scores, facts.thresholds, recall)
     now = replace(result, rqs=rqs(result.scores, facts.weights), failure_modes=modes)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, create_model
 
@@ -39,36 +39,24 @@ def refuse_offline(settings: Settings) -> None:
         )
 
 
-class PairJudge:
-    """Compares the responses of a row in pairs, each in both orders, by calls to an LLM judge.
+class PairPlan(NamedTuple):
+    """What is compared in a run, as far as it takes all rows to know; the same for each of its parts."""
 
-    What is compared depends on the hash of the query only, so that the order of the rows changes nothing.
-    """
-
-    def __init__(self, bots: Sequence[str], queries: Sequence[str], settings: Settings) -> None:
-        """`queries` are the questions of all rows of the run; `bots` are in the order of the sheet."""
-        section = settings.head_to_head
-        self._criteria = section.criteria
-        keys = sorted({key_of_text(query) for query in queries})
-        if section.rows is not None:
-            del keys[section.rows :]
-        self._last = keys[-1] if keys else ""
-        self._last_control = keys[:CONTROLS][-1] if keys else ""
-        rounds = _rounds(len(bots))
-        taken = Counter(_round_of(key, len(rounds)) for key in keys)
-        self.choice = MATCHING
-        """How pairs are chosen."""
-        fewest = min(taken[number] for number in range(len(rounds)))
-        if section.pairs == "all" or len(bots) <= FEW_BOTS or fewest < FEWEST_QUERIES:
-            rounds = (tuple(combinations(range(len(bots)), 2)),)
-            self.choice = ALL_PAIRS
-        self.rounds = rounds
-        """The pairs of each round, by the numbers of the bots."""
+    choice: str
+    """ALL_PAIRS or MATCHING."""
+    last: str
+    """Key of the last query that is compared, in the order of the keys."""
+    last_control: str
+    """The same for controls."""
 
     @classmethod
-    def of(cls, settings: Settings, bots: Sequence[str], queries: Iterable[str]) -> Self | None:
-        """None without a head-to-head comparison. Raises InputError if it cannot be."""
-        if settings.head_to_head.pairs == "off":
+    def of(cls, settings: Settings, bots: Sequence[str], keys: Iterable[str]) -> Self | None:
+        """From the keys of the queries of all rows, as of `key_of_text`; `bots` are in the order of the sheet.
+
+        None without a head-to-head comparison. Raises InputError if it cannot be.
+        """
+        section = settings.head_to_head
+        if section.pairs == "off":
             return None
         refuse_offline(settings)
         if len(bots) < 2:
@@ -76,19 +64,52 @@ class PairJudge:
                 f"{OPTION}: with one bot there is nothing to compare; add a second column Bot_<name>, add --against "
                 f"FILE with earlier answers, or leave {OPTION} out"
             )
-        return cls(bots, [*queries], settings)
+        taken = sorted({*keys})[: section.rows]
+        rounds = len(_rounds(len(bots)))
+        queries = Counter(_round_of(key, rounds) for key in taken)
+        fewest = min(queries[number] for number in range(rounds))
+        is_all = section.pairs == "all" or len(bots) <= FEW_BOTS or fewest < FEWEST_QUERIES
+        last, last_control = (taken[-1], taken[:CONTROLS][-1]) if taken else ("", "")
+        return cls(ALL_PAIRS if is_all else MATCHING, last, last_control)
+
+
+class PairJudge:
+    """Compares the responses of a row in pairs, each in both orders, by calls to an LLM judge.
+
+    What is compared depends on the hash of the query only, so that the order of the rows changes nothing.
+    """
+
+    def __init__(self, bots: Sequence[str], plan: PairPlan, settings: Settings) -> None:
+        """`bots` are in the order of the sheet."""
+        self._plan = plan
+        self._criteria = settings.head_to_head.criteria
+        self.rounds = _rounds(len(bots))
+        """The pairs of each round, by the numbers of the bots."""
+        if plan.choice == ALL_PAIRS:
+            self.rounds = (tuple(combinations(range(len(bots)), 2)),)
+
+    @classmethod
+    def of(cls, settings: Settings, bots: Sequence[str], queries: Iterable[str]) -> Self | None:
+        """From the questions of all rows. See PairPlan.of."""
+        plan = PairPlan.of(settings, bots, map(key_of_text, queries))
+        return cls(bots, plan, settings) if plan else None
+
+    @property
+    def choice(self) -> str:
+        """How pairs are chosen."""
+        return self._plan.choice
 
     async def judge(self, row: Row) -> _Verdicts:
         """For each case of the row, the verdicts on it and a case to its right; a control is on one case twice."""
         verdicts: _Verdicts = [() for _ in row.cases]
         key = key_of_text(row.cases[0].question)
-        if key > self._last:
+        if key > self._plan.last:
             return verdicts
         pairs = self.rounds[_round_of(key, len(self.rounds))]
         asked = [self._compare(row.cases[one], row.cases[other]) for one, other in pairs]
         answered = [number for number, case in enumerate(row.cases) if case.has_response]
         owners = [one for one, _ in pairs]
-        if key <= self._last_control and answered:
+        if key <= self._plan.last_control and answered:
             control = answered[int(key[:8], 16) % len(answered)]
             asked.append(self._control(row.cases[control]))
             owners.append(control)

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from rag_eval.errors import InputError
 from rag_eval.records import CaseResult, RunFacts, RunStats
-from rag_eval.report.recorded import rescored
+from rag_eval.report.recorded import renewed, rescored, rows_of
 from rag_eval.results.stored import State
 from rag_eval.results.tallies import Tallies
 from rag_eval.shards.folder import DamagedPartError, RunFolder, about_results, read_results, read_state
@@ -57,10 +57,10 @@ class Fold:
         return state
 
     def _again(self, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
-        for result in results:
-            now = rescored(result, self._facts, had_diagnostics=self._facts.diagnostics)
-            self.renewed += now.recommendation != result.recommendation
-            yield now
+        for row in rows_of(results):
+            now = rescored(row, self._facts, had_diagnostics=self._facts.diagnostics)
+            self.renewed += renewed(row, now)
+            yield from now
 
     @property
     def facts(self) -> RunFacts:

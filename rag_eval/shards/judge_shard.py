@@ -13,7 +13,7 @@ from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
-from rag_eval.report.recorded import rescored
+from rag_eval.report.recorded import rescored, rows_of
 from rag_eval.results.stored import State, to_json
 from rag_eval.results.tallies import Tallies
 from rag_eval.rubric import EvaluationRubric, load_rubric
@@ -21,6 +21,7 @@ from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.marks import cuts_in, flags_in
 from rag_eval.run.opening import StoredReplies, open_llm_judges
+from rag_eval.run.pairs import PairJudge
 from rag_eval.shards.folder import (
     DamagedPartError,
     RunFolder,
@@ -161,7 +162,11 @@ class _Shard:
         facts = with_marks(self._spec.facts_of_run(), [judged])
         before = read_results(self._folder.results(self._spec.number))
         now = (
-            (rescored(result, facts, had_diagnostics=facts.diagnostics), to_json(result)) for result in before
+            (result, to_json(judged_as))
+            for row in rows_of(before)
+            for result, judged_as in zip(
+                rescored(row, facts, had_diagnostics=facts.diagnostics), row, strict=True
+            )
         )
         try:
             self._write(facts, now, lambda: judged)
@@ -176,6 +181,8 @@ class _Shard:
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
         judges = self._open_judges(settings).with_citations(settings, spec.habits)
+        if spec.pairs:
+            judges = replace(judges, pairs=PairJudge(spec.facts_of_run().bots, spec.pairs, settings))
         marks = self._marks or marks_in(settings, () if judges.is_proxy else rows)
         facts = with_marks(spec.facts_of_run(), [marks])
         evaluation = Evaluation(judges, settings)
@@ -318,9 +325,9 @@ class _Failures:
     def counted(self, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
         for result in results:
             scores = [*result.scores.values(), *result.further.values(), result.toxicity]
-            outcomes = {score.outcome for score in scores} | (
-                {result.rubric.outcome} if result.rubric else set()
-            )
+            outcomes = {score.outcome for score in scores} | {pair.outcome for pair in result.pairs}
+            if result.rubric:
+                outcomes.add(result.rubric.outcome)
             self.count += Outcome.FAILED in outcomes
             yield result
 

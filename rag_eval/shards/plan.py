@@ -15,6 +15,8 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
 from rag_eval.records import SPENT_LABELS, Row
+from rag_eval.results.looks import key_of_text
+from rag_eval.run.pairs import PairPlan
 from rag_eval.shards.folder import (
     RunFolder,
     fingerprint,
@@ -76,6 +78,8 @@ class Plan(_Written):
     table: dict[str, Any]
     """What all files have in common, without their rows."""
     shards: tuple[Shard, ...]
+    pairs: PairPlan | None = None
+    """Which responses are compared in pairs; None if none are."""
     settings: dict[str, Any] = {}
     """Those of the last run over this folder, as they were given."""
     origins: dict[str, tuple[str, str, int]] = {}
@@ -122,6 +126,12 @@ class Plan(_Written):
             key: Source(Level(level), name, line) for key, (level, name, line) in self.origins.items()
         }
         return LoadedSettings(settings, sources, {}, ())
+
+
+def pairs_of(settings: Settings, bots: Sequence[str], shards: Iterable[Iterable[Row]]) -> PairPlan | None:
+    """Which responses are compared in pairs, from the rows of all shards. See PairPlan.of."""
+    rows = (row for shard in shards for row in shard)
+    return PairPlan.of(settings, bots, (key_of_text(row.cases[0].question) for row in rows))
 
 
 def read_plan(folder: RunFolder) -> Plan | None:

@@ -15,6 +15,7 @@ from rag_eval.errors import InputError
 from rag_eval.judge.addresses import safe_path, safe_url
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import RunFacts
+from rag_eval.run.pairs import PairPlan
 from rag_eval.shards.folder import fingerprint
 from rag_eval.store.codec import from_plain, to_plain
 from rag_eval.texts.citations import Habit
@@ -66,6 +67,8 @@ class ShardSpec(BaseModel):
     settings: dict[str, Any]
     habits: dict[str, Habit] = {}
     """How the bots cite, by bot, over all rows of the run."""
+    pairs: PairPlan | None = None
+    """Which responses are compared in pairs, by all rows of the run; None if none are."""
     facts: dict[str, Any]
     share: int = 1
     """As many shards are judged at the same time: this one gets such a part of the limits of the run."""
