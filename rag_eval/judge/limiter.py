@@ -14,7 +14,7 @@ from rag_eval.judge.outcomes.quota import REQUESTS, TOKENS, Quota
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Admission:
     """The permission to send one request."""
 
     round: int
@@ -51,10 +51,10 @@ class Limiter:
         self._round = 0
         self._not_before = 0.0
         self._sent = {REQUESTS: 0, TOKENS: 0}
-        self._reports: dict[str, _Report] = {}
+        self._reports: dict[str, _QuotaReport] = {}
 
     @contextmanager
-    def turn(self, tokens: int) -> Iterator[Turn]:
+    def turn(self, tokens: int) -> Iterator[Admission]:
         """Wait until a request of about `tokens` tokens may be sent; it is in flight inside the `with` block."""
         with self._changed:
             self._changed.wait_for(lambda: self._in_flight < int(self._allowed))
@@ -71,7 +71,7 @@ class Limiter:
         with self._changed:
             self._allowed = min(self._most, self._allowed + 1.0 / self._allowed)
 
-    def shrink(self, turn: Turn) -> None:
+    def shrink(self, turn: Admission) -> None:
         """Note that a request was refused for its rate: half as many may be in flight. A round is halved once."""
         with self._changed:
             if turn.round == self._round:
@@ -83,15 +83,15 @@ class Limiter:
         with self._changed:
             self._not_before = max(self._not_before, self._clock() + seconds)
 
-    def learn(self, turn: Turn, quotas: Mapping[str, Quota]) -> None:
+    def learn(self, turn: Admission, quotas: Mapping[str, Quota]) -> None:
         """Take in what the answer to a request says is left. It does not know of requests that were sent later."""
         with self._changed:
             for counted, quota in quotas.items():
                 known = self._reports.get(counted)
                 if known is None or known.sent <= turn.sent[counted]:
-                    self._reports[counted] = _Report(quota, turn.sent[counted], self._clock())
+                    self._reports[counted] = _QuotaReport(quota, turn.sent[counted], self._clock())
 
-    def _wait_until_due(self, wanted: Mapping[str, int]) -> Turn:
+    def _wait_until_due(self, wanted: Mapping[str, int]) -> Admission:
         is_held_back = False
         while True:
             with self._changed:
@@ -102,7 +102,7 @@ class Limiter:
                     pace = max(self._seconds_per_request, self._seconds_per_token * wanted[TOKENS])
                     self._not_before = now + pace if pace else self._not_before
                     self._sent = {counted: sent + wanted[counted] for counted, sent in self._sent.items()}
-                    return Turn(self._round, self._sent, is_held_back)
+                    return Admission(self._round, self._sent, is_held_back)
             is_held_back = is_held_back or shortage > 0
             self._sleep(wait)
 
@@ -116,7 +116,7 @@ class Limiter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Report:
+class _QuotaReport:
     quota: Quota
     sent: int
     """The requests or tokens that were sent up to the request that it answers."""

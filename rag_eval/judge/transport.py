@@ -28,7 +28,7 @@ from rag_eval.judge.endpoint import (
     request_body,
     request_key,
 )
-from rag_eval.judge.limiter import Limiter, Turn
+from rag_eval.judge.limiter import Admission, Limiter
 from rag_eval.judge.masking import masked, without_keys
 from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.judge.outcomes.classes import (
@@ -219,7 +219,7 @@ class Transport:
         _log(attempt, result, seconds, outcome.tokens)
         return result
 
-    def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
+    def _post(self, attempt: Attempt, turn: Admission) -> Completion | Fault:
         import aiohttp
 
         outcome: Completion | Fault
@@ -242,7 +242,7 @@ class Transport:
         return outcome
 
     def _heed(
-        self, response: Response, outcome: Completion | Fault, deployment: Deployment, turn: Turn
+        self, response: Response, outcome: Completion | Fault, deployment: Deployment, turn: Admission
     ) -> None:
         """Take in what the headers say of the rate limits, unless the endpoint asks for a certain pause."""
         if isinstance(outcome, Completion) or outcome.wait is None:

@@ -27,12 +27,12 @@ _CONTENT = 3
 """Stems that make a sentence worth classifying; fewer are a heading or a 'Yes.'."""
 
 
-class _Judged(Protocol):
+class _NamesOneStatement(Protocol):
     @property
     def statement(self) -> str: ...
 
 
-Judged = TypeVar("Judged", bound=_Judged)
+Judged = TypeVar("Judged", bound=_NamesOneStatement)
 
 
 async def fuller_reply(

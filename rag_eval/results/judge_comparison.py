@@ -274,7 +274,7 @@ class JudgeComparisonTally:
             used.discard(RQS)
         self._labels = {name: label for name, label in names.items() if name in used}
         self._criteria = frozenset(criteria)
-        self._columns = {name: _Column() for name in self._labels}
+        self._columns = {name: _Measured() for name in self._labels}
         self._bots = {bot: number for number, bot in enumerate(a.bots)}
         self._summarizers = tuple(
             Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, further=facts.further)
@@ -361,7 +361,7 @@ class JudgeComparisonTally:
         if found.a.value is not None and found.b.value is not None and found.gap:
             self._largest.add(found.measure, found.gap, self._cases, found)
 
-    def _measure(self, name: str, column: "_Column") -> MeasureComparison:
+    def _measure(self, name: str, column: "_Measured") -> MeasureComparison:
         rows, (a, b) = column.scores.common_with_rows(0, 1)
         differences = [other - one for one, other in zip(a, b, strict=True)]
         thresholds = [self._threshold(name, facts) for facts in self._facts]
@@ -428,7 +428,7 @@ class JudgeComparisonTally:
         )
 
 
-class _Column:
+class _Measured:
     """One measure while results come in."""
 
     def __init__(self) -> None:

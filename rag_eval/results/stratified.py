@@ -84,7 +84,7 @@ def stratified_mean(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _LabelledStratum:
     """One stratum."""
 
     human: Floats
@@ -94,7 +94,7 @@ class _Part:
     size: int
 
 
-def _parts(sample: LabelledSample) -> list[_Part] | None:
+def _parts(sample: LabelledSample) -> list[_LabelledStratum] | None:
     """The strata that have items; None if there is none, or if one has too few labels."""
     human, judge = np.asarray(sample.human, dtype=float), np.asarray(sample.judge, dtype=float)
     strata = np.asarray(list(sample.strata))
@@ -106,11 +106,11 @@ def _parts(sample: LabelledSample) -> list[_Part] | None:
         if size and labels < FEWEST_OF_STRATUM and labels < size:
             return None
         if size:
-            parts.append(_Part(human[chosen], judge[chosen], size / total, max(size, labels)))
+            parts.append(_LabelledStratum(human[chosen], judge[chosen], size / total, max(size, labels)))
     return parts if parts and len(human) > len(parts) else None
 
 
-def _common_trust(parts: Sequence[_Part]) -> float:
+def _common_trust(parts: Sequence[_LabelledStratum]) -> float:
     """The weight of the judge that makes the variance within the strata least, in 0..1."""
     shared = spread = 0.0
     for part in parts:
@@ -136,7 +136,7 @@ class _Variances:
 
     @classmethod
     def of(
-        cls, parts: Sequence[_Part], residuals: Sequence[Floats], count: int, *, is_fitted: bool
+        cls, parts: Sequence[_LabelledStratum], residuals: Sequence[Floats], count: int, *, is_fitted: bool
     ) -> "_Variances":
         """`is_fitted` if a trust was chosen that makes these residuals small."""
         weights = np.array([part.weight for part in parts])
@@ -185,7 +185,7 @@ def _variance(values: Floats) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _variance_of_all(parts: Sequence[_Part]) -> float:
+def _variance_of_all(parts: Sequence[_LabelledStratum]) -> float:
     """Variance of the human scores of all items: within the strata and between them, without bias."""
     means = np.array([float(part.human.mean()) for part in parts])
     weights = np.array([part.weight for part in parts])

@@ -50,7 +50,7 @@ _USUAL_PROMPT, _USUAL_REPLY = 1_400, 300
 """Tokens."""
 
 
-class _Ready(BaseModel):
+class _ReadyReply(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     ready: bool
 
@@ -89,7 +89,7 @@ def _timed(transport: Transport, call: Call[Any], *, any_reply: bool = False) ->
     )
 
 
-_READY = Call("doctor", ARE_YOU_READY, _Ready, max_tokens=512)  # some models think before they reply
+_READY = Call("doctor", ARE_YOU_READY, _ReadyReply, max_tokens=512)  # some models think before they reply
 _COUNT = Call(
     "doctor",
     (
@@ -104,7 +104,7 @@ _COUNT = Call(
 )
 
 
-def _long_prompt() -> Call[_Ready]:
+def _long_prompt() -> Call[_ReadyReply]:
     """Other words each time: servers remember what they have read, and do not read it again."""
     first = 1_000 + time.time_ns() // 1_000_000 % 8_000
     system, user = ARE_YOU_READY

@@ -72,7 +72,7 @@ def open_records(path: Path) -> Iterator[_RecordFile]:
         yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines", odd)
 
 
-class _Found(NamedTuple):
+class _RecordList(NamedTuple):
     """The records of a document."""
 
     records: Sequence[Any]
@@ -81,7 +81,7 @@ class _Found(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def _records_of_document(path: Path) -> _Found | None:
+def _records_of_document(path: Path) -> _RecordList | None:
     """None if the file has a document in each line instead."""
     with _opened(path) as file:
         text = file.read()
@@ -112,7 +112,7 @@ def _is_record(line: str) -> bool:
         return False
 
 
-def _list_of_records(path: Path, document: Any) -> _Found:
+def _list_of_records(path: Path, document: Any) -> _RecordList:
     fields: dict[str, Any] = document if isinstance(document, dict) else {}
     if str(fields.get("format", "")).startswith("rag-eval-run/"):
         raise TableError(
@@ -130,24 +130,24 @@ def _list_of_records(path: Path, document: Any) -> _Found:
     )
 
 
-def _usual_list(document: Any, where: str) -> _Found | None:
+def _usual_list(document: Any, where: str) -> _RecordList | None:
     """The document, its only list of records, or the one with a usual name."""
     if isinstance(document, list):
-        return _Found(document, where)
+        return _RecordList(document, where)
     if (records := _records_of_columns(document)) is not None:
-        return _Found(records, where)
+        return _RecordList(records, where)
     fields: dict[str, Any] = document if isinstance(document, dict) else {}
     lists = {name: value for name, value in fields.items() if _holds_records(value)}
     named = [name for name in _LISTS_OF_RECORDS if name in lists or isinstance(fields.get(name), dict)]
     chosen = named[:1] if lists.keys() & named[:1] else list(lists)
     if len(chosen) == 1:
-        return _Found(lists[chosen[0]], f"{where}.{chosen[0]}".lstrip("."))
+        return _RecordList(lists[chosen[0]], f"{where}.{chosen[0]}".lstrip("."))
     if named and not lists:  # promptfoo has its list one level further down
         return _usual_list(fields[named[0]], f"{where}.{named[0]}".lstrip("."))
     return None
 
 
-def _deeper_list(document: Mapping[str, Any]) -> _Found | None:
+def _deeper_list(document: Mapping[str, Any]) -> _RecordList | None:
     """Of the lists of records at any depth the one with queries and responses, of several such ones the longest.
 
     None for two as long ones, and for several without queries.
@@ -167,7 +167,7 @@ def _deeper_list(document: Mapping[str, Any]) -> _Found | None:
         if others
         else ""
     )
-    return _Found(lists[where], where, (note,) if note else ())
+    return _RecordList(lists[where], where, (note,) if note else ())
 
 
 def _record_lists(
