@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import time, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
 from rag_eval.results.summary import Spent, Summarizer, Summary
 from rag_eval.tables.columns import Named
+from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table, describe, read_table
 from rag_eval.texts.display import amount
 
@@ -142,7 +144,7 @@ def test_a_row_per_passage_has_the_numbers_of_its_response_once(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("header", "cells", "warning"),
     [
-        ("Cost", ["Prices", "Fees"], ""),
+        ("Cost", ["Prices", "Fees"], "row 2, 'Prices' is not a number"),
         ("Cost", ["1", "Fees"], "row 3, 'Fees' is not a number"),
         ("latency_ms", [-5, 7], "row 2, '-5' is below 0"),
         ("latency_ms", ["1.5", "2,5"], "row 3, '2,5' has another decimal separator than '1.5' in row 2"),
@@ -151,7 +153,19 @@ def test_a_row_per_passage_has_the_numbers_of_its_response_once(tmp_path: Path) 
         ("latency_ms", ["1e99", 3], "row 2, '1e99' is too large"),
         ("Cost_Center", [4711, 4712], ""),
         ("gradingResult.tokensUsed.total", [5, 6], ""),
-        ("costs", [5, 6], ""),
+        ("Cost", ["N/A", "-"], "row 2, 'N/A', and no other cell has a number"),
+        ("Cost", ["", ""], ""),
+        ("latency", ["00:00:02", "13:45:10"], "row 3, '13:45:10' looks like a time of day"),
+        ("latency", ["1.2s", "900"], "row 3, '900' has no unit, but '1.2s' in row 2 has the unit ms"),
+        (
+            "cost",
+            ["$0.02", "0.03 €"],
+            "row 3, '0.03 €' has the unit EUR, but '$0.02' in row 2 has the unit $",
+        ),
+        ("cost", ["3", "12 apples"], "row 3, '12 apples' is not a number"),
+        ("cost", ["0:00:02", "0:00:03"], "row 2, '0:00:02' is not a number"),
+        ("Latency_B (ms)", [5, 6], "no bot is called 'b'"),
+        ("Cost_B_USD", [5, 6], "no bot is called 'b'"),
     ],
 )
 def test_a_guess_does_no_harm(tmp_path: Path, header: str, cells: list[object], warning: str) -> None:
@@ -166,7 +180,8 @@ def test_a_guess_does_no_harm(tmp_path: Path, header: str, cells: list[object], 
     found = [each for each in table.warnings if "was not used" in each]
     assert (len(found), warning in "".join(found)) == (int(bool(warning)), True)
     if warning:
-        assert found[0].endswith(f"To silence this, add --map {header}=ignore.")
+        option = f"--map {header}=ignore" if " " not in header else f"--map '{header}=ignore'"
+        assert found[0].endswith(f"To silence this, add {option}.")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +208,10 @@ def test_a_column_that_names_no_bot_belongs_to_none_of_several(tmp_path: Path) -
     )
     assert spending(table) == [{}, {}]
     assert "  'latency_ms' (D) -> not used (it names no bot, as Latency_<bot> does)" in describe(table)
-    assert table.warnings == ()
+    assert table.warnings == (
+        "Column 'latency_ms' (D) looks like a latency or a cost and was not used: it names no bot, as Latency_<bot> "
+        "does. To silence this, add --map latency_ms=ignore.",
+    )
 
 
 def test_money_goes_before_tokens_and_a_plain_column_before_a_field(tmp_path: Path) -> None:
@@ -223,6 +241,127 @@ def test_an_answer_that_is_a_number_stays_a_response(tmp_path: Path) -> None:
     """`Bot_Sum_Cost` is a bot unless there is a bot `Sum`."""
     path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_Sum_Cost"], ["2+2?", "4", "5"])
     assert read_table(path).bots == ("A", "Sum_Cost")
+
+
+WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]] = [
+    # header, cells, role, unit, values
+    ("Cost", ["$0.002", "$ 0.01", "$1,204.5"], "cost", "$", [0.002, 0.01, 1204.5]),
+    ("Cost (USD)", ["$0.002", "US$0.01", "0.5", "USD 2", "3 usd"], "cost", "USD", [0.002, 0.01, 0.5, 2, 3]),
+    ("Cost", ["$0.002", "0.01 USD"], "cost", "USD", [0.002, 0.01]),
+    ("Cost", ["0,002 €", "1.234,5 €"], "cost", "EUR", [0.002, 1234.5]),
+    ("cost (€)", ["0,5", "0,25 EUR"], "cost", "EUR", [0.5, 0.25]),
+    ("Cost", ["CHF 2", "2.5 CHF"], "cost", "CHF", [2, 2.5]),
+    ("cost_cents", ["1", "0.5"], "cost", "cents", [1, 0.5]),
+    ("cost_usd_cents", ["1", "$0.02"], "cost", "USD cents", [0.01, 0.02]),
+    ("cost_micro_usd", ["2100", "0"], "cost", "USD micro", [0.0021, 0]),
+    ("Cost (microdollars)", ["2100", "1"], "cost", "$ micro", [0.0021, 1e-6]),
+    ("tokens", ["850", "1,200 tokens", "1 token"], "cost", "tokens", [850, 1200, 1]),
+    ("Kosten", ["1,5", "2"], "cost", "", [1.5, 2]),
+    ("coût", ["1", "2"], "cost", "", [1, 2]),
+    ("COUT_TOTAL_EUR", ["1", "2"], "cost", "EUR", [1, 2]),
+    ("costs", ["5", "6"], "cost", "", [5, 6]),
+    ("Latenz (ms)", ["1240", "1.240,5"], "latency", "ms", [1240, 1240.5]),
+    ("Antwortzeit Sekunden", ["1,5", "2"], "latency", "sekunden", [1500, 2000]),
+    ("temps de réponse", ["1 s", "900 ms"], "latency", "ms", [1000, 900]),
+    ("response time (seconds)", ["1.5", "900ms", "2 s"], "latency", "seconds", [1500, 900, 2000]),
+    ("latency", ["1.2s", "1240 ms", "2 min", "0.5 Sek"], "latency", "ms", [1200, 1240, 120_000, 500]),
+    ("latency", ["1.240s", "980ms"], "latency", "ms", [1240, 980]),
+    ("latency", ["00:00:02", "0:01:02.5", "0:02,25"], "latency", "ms", [2000, 62_500, 2250]),
+    ("latency", ["0 days 00:00:01.240000", "PT1.5S", "1m 2.5s"], "latency", "ms", [1240, 1500, 62_500]),
+    ("latency_s", ["00:00:02", "3"], "latency", "s", [2000, 3000]),
+    (
+        "latency",
+        ["12", "N/A", "n/a", "NaN", "null", "-", "timeout", "Error"],
+        "latency",
+        "",
+        [12, *[None] * 7],
+    ),
+    ("cost", ["None", "3", "#N/A", "–"], "cost", "", [None, 3, None, None]),
+]
+
+
+@pytest.mark.parametrize(("header", "cells", "role", "unit", "values"), WRITTEN)
+@pytest.mark.parametrize("shape", ["one row per query", "a row per bot"])
+def test_amounts_have_units_and_words_as_people_write_them(
+    tmp_path: Path,
+    header: str,
+    cells: Sequence[object],
+    role: str,
+    unit: str,
+    values: Sequence[float | None],
+    shape: str,
+) -> None:
+    is_long = shape == "a row per bot"
+    names = ["question", "answer", header, *(["model"] if is_long else [])]
+    rows = [[f"q{n}", "a", cell, *(["A"] if is_long else [])] for n, cell in enumerate(cells)]
+    table = read_table(write_table(tmp_path / "in.csv", names, *rows))
+    assert roles(table)[header] == (role, None, unit), table.warnings
+    assert unit_of(role, unit) == {"USD cents": "USD", "USD micro": "USD", "$ micro": "$"}.get(
+        unit, "ms" if role == "latency" and unit else unit
+    )
+    found = [each.get(role) for each in spending(table)]
+    assert found == [value if value is None else pytest.approx(value, rel=1e-12) for value in values]
+
+
+def test_a_word_for_no_response_is_told_and_never_counted(run_cli: Run, tmp_path: Path) -> None:
+    cells = ["100", "timeout", "200", "N/A", "failed"]
+    rows = [[f"q{n}", "It is here.", cell] for n, cell in enumerate(cells)]
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Latency_A_ms"], *rows)
+    ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json")
+    assert ended.code == 0, ended.err
+    (bot,) = json.loads((tmp_path / "r.json").read_text())["bots"]
+    assert (bot["spent"]["latency"]["count"], bot["spent"]["latency"]["mean"]) == (2, 150.0)
+    assert (
+        "Column 'Latency_A_ms' (C): 2 cells say that there was no response ('timeout' in row 3); no figure counts it"
+        in ended.err
+    )
+
+
+def test_numbers_and_durations_of_a_workbook_are_exact(tmp_path: Path) -> None:
+    """A number cell is never ambiguous, and the text of a duration has no milliseconds."""
+    cells = [time(0, 0, 1, 240_000), timedelta(seconds=2.5), 0.00003]
+    path = write_table(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot_A", "Latency_A", "Cost_A"],
+        ["q", "a", cells[0], 812.345],
+        ["r", "a", cells[1], 980],
+        ["s", "a", None, 1204],
+    )
+    assert spending(read_table(path)) == [
+        {"latency": pytest.approx(1240), "cost": 812.345},
+        {"latency": pytest.approx(2500), "cost": 980},
+        {"cost": 1204},
+    ]
+
+
+@pytest.mark.parametrize("shape", ["one row per query", "a row per bot"])
+@pytest.mark.parametrize("cost", ["cheap", "1,240", ""])
+def test_tokens_take_the_place_of_a_cost_that_cannot_be_read(tmp_path: Path, cost: str, shape: str) -> None:
+    """Even if only a late row shows that it cannot."""
+    names = ["question", "answer", "cost", "tokens", *(["model"] if shape == "a row per bot" else [])]
+    rows = [[f"q{n}", "a", "2,310" if cost == "1,240" else "", n, "A"][: len(names)] for n in range(70)]
+    rows[65][2] = cost
+    if cost == "cheap":
+        for row in rows[:50]:
+            row[2] = "0.5"
+    table = read_table(write_table(tmp_path / "in.csv", names, *rows))
+    assert spending(table) == [{"cost": float(n)} for n in range(70)]
+    assert roles(table)["tokens"] == ("cost", None, "tokens")
+    told = [each for each in table.warnings if each.startswith("Column 'cost' (C)")]
+    problem = {"cheap": "row 67, 'cheap' is not a number", "1,240": "row 2, '2,310' could be 2310 or 2.31"}
+    assert len(told) == (cost in problem)
+    assert problem.get(cost, "") in "".join(told)
+
+
+def test_dollars_of_cells_are_those_that_another_column_names(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.csv",
+        ["Query", "Bot_A", "Bot_B", "Cost_A", "Cost_B_USD", "Latency_A", "Latency_B_ms"],
+        ["q", "a", "b", "$0.5", "0.25", "1.5s", "900"],
+    )
+    table = read_table(path)
+    assert spending(table) == [{"latency": 1500.0, "cost": 0.5}, {"latency": 900.0, "cost": 0.25}]
+    assert [use.unit for use in table.columns[3:]] == ["USD", "USD", "ms", "ms"]
 
 
 # --- Given roles --------------------------------------------------------------------------------------------------

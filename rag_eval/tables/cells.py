@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isnan
 from typing import NamedTuple
 
 from rag_eval.records import Turn
@@ -35,6 +37,20 @@ class JsonText(str):
     """The text of a cell that was a list or a structure in the file, as JSON."""
 
     __slots__ = ()
+
+
+class Measured(str):
+    """The text of a cell that was a number or a duration in the file, with what the text may not say exactly."""
+
+    __slots__ = ("number", "unit")
+    number: float
+    unit: str
+    """ms for a duration, '' for a number."""
+
+    def __new__(cls, text: str, number: float, unit: str = "") -> "Measured":
+        measured = super().__new__(cls, text)
+        measured.number, measured.unit = number, unit
+        return measured
 
 
 class _Absent(str):
@@ -123,15 +139,15 @@ def cell_text(value: object) -> str:
             return value
         case bool():
             return "TRUE" if value else "FALSE"
-        case float():
-            return _number_text(value)
+        case int() | float() | Decimal():
+            return _number_cell(value)
         case datetime():
             is_day = value.time() == time() and value.tzinfo is None
             return value.date().isoformat() if is_day else value.isoformat(sep=" ")
-        case date() | time():
+        case time() | timedelta():
+            return _time_cell(value)
+        case date():
             return value.isoformat()
-        case timedelta():
-            return _duration_text(value)
         case list() | dict():
             return JsonText(json.dumps(value, ensure_ascii=False, default=cell_text))
         case bytes():
@@ -140,10 +156,27 @@ def cell_text(value: object) -> str:
             return str(value)
 
 
-def _number_text(value: float) -> str:
-    if value != value:  # NaN: how Parquet files of data frames spell a missing value
-        return ""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+_LARGEST = 10**15
+
+
+def _number_cell(value: float | Decimal) -> str:
+    if value.is_nan() if isinstance(value, Decimal) else isnan(value):
+        return ""  # how Parquet files of data frames spell a missing value
+    if not -_LARGEST < value < _LARGEST:
+        return repr(value) if isinstance(value, float) else str(value)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return Measured(str(int(value)) if is_whole else str(value), float(value))
+
+
+def _time_cell(value: time | timedelta) -> str:
+    """A time in the first hour of the day may be a duration as well."""
+    if isinstance(value, timedelta):
+        return Measured(_duration_text(value), value / _MILLISECOND, "ms")
+    passed = timedelta(minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+    return value.isoformat() if value.hour else Measured(value.isoformat(), passed / _MILLISECOND, "ms")
+
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def _duration_text(value: timedelta) -> str:

@@ -85,6 +85,8 @@ class Asked:
     """Of the bot in a table with one column of responses."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Of latency and cost, by role, where somebody gave them."""
+    faults: Mapping[int, str] = field(default_factory=dict)
+    """Why columns are known not to be the latency or cost that their names say, by their position."""
 
     def gives(self, role: str, header: str) -> bool:
         """Whether somebody gave the column this role, a word of --map."""
@@ -160,6 +162,8 @@ class Columns:
     """Latency and cost by role, then by bot in the same way."""
     guessed: Collection[str]
     """Letters of those columns of latency and cost that only their names give a role."""
+    has_spare: bool
+    """Whether another column may take the place of one of these."""
     kept: Mapping[str, int]
     """By the names that were asked for."""
     warnings: tuple[str, ...]
@@ -225,6 +229,14 @@ def map_option(use: ColumnUse, word: str) -> str:
     entry = map_entry(use, word)
     quoted = entry.replace("'", "'\\''")
     return f"--map {entry}" if re.fullmatch(r"[\w.-]+=\w+", entry) else f"--map '{quoted}'"
+
+
+def unused_amounts(use: ColumnUse) -> str:
+    """The warning about a column that has no latency and no cost, although its name says so."""
+    return (
+        f"Column {use} looks like a latency or a cost and was not used: {use.why}. To silence this, add "
+        f"{map_option(use, 'ignore')}."
+    )
 
 
 def listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:

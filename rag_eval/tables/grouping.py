@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
-from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
+from rag_eval.tables.cells import BadCell, Cell, JsonText, Measured, Message, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import QUERY, folded
@@ -361,6 +361,8 @@ def _stored(cell: Cell) -> Any:
         return [1, str(cell)]
     if isinstance(cell, Message):
         return [2, str(cell), [[turn.role, turn.content] for turn in cell.earlier], cell.unused]
+    if isinstance(cell, Measured):
+        return [3, str(cell), cell.number, cell.unit]
     return cell
 
 
@@ -368,6 +370,8 @@ def _restored(value: Any) -> Cell:
     if isinstance(value, str):
         return value
     kind, text, *more = value
+    if kind == 3:
+        return Measured(text, *more)
     if more:
         earlier, unused = more
         return Message(text, tuple(Turn(*turn) for turn in earlier), unused)

@@ -23,6 +23,7 @@ from rag_eval.tables.columns import (
     Problem,
     listed,
     map_option,
+    unused_amounts,
 )
 from rag_eval.tables.messages import speakers_in
 from rag_eval.tables.names import (
@@ -48,6 +49,7 @@ from rag_eval.tables.names import (
     is_passage,
     joins_by_bar,
     likely_bots,
+    spendings_of,
     squeezed,
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
@@ -65,7 +67,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
 
     `rows` are the first ones below it, for columns that could be bots.
     """
-    uses, wrongly_named = column_uses(place, header, asked, rows.are_numbers)
+    uses, wrongly_named = column_uses(place, header, asked, rows.why_no_amounts)
     uses = {index: _with_turns(use, index, rows, asked) for index, use in uses.items()}
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
@@ -122,6 +124,7 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
             for use in used.values()
             if use.role in (LATENCY, COST) and not asked.gives(WORDS[use.role], use.header)
         ],
+        has_spare=any(use.role == UNUSED and use.why and spendings_of(use.header) for use in uses.values()),
         kept=kept,
         warnings=tuple(first_of(list(_warnings(uses)))),
         content=tuple(
@@ -209,10 +212,7 @@ def _warnings(uses: _Uses) -> Iterator[str]:
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
             yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used.{shared}"
         elif use.role == UNUSED and use.why.startswith(DOUBTS):
-            yield (
-                f"Column {use} looks like a latency or a cost and was not used: {use.why}. To silence this, add "
-                f"{map_option(use, 'ignore')}."
-            )
+            yield unused_amounts(use)
         elif use.role == UNUSED and after_prefix(use.header, HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
 

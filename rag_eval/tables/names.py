@@ -9,6 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import permutations
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -184,25 +185,50 @@ SPENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         LATENCY: (
             "latency", "total_latency", "response_latency", "response_time", "completion_time", "execution_time",
             "elapsed_time",
+            "Latenz", "Antwortzeit", "latence", "temps de réponse", "latencia", "tiempo de respuesta", "latência",
+            "tempo de resposta", "latenza", "tempo di risposta", "latentie", "responstijd", "レイテンシ", "応答時間",
+            "延迟", "延遲", "响应时间", "回應時間",
         ),
-        COST: ("cost", "total_cost", "token_cost", "response_cost"),
+        COST: (
+            "cost", "costs", "total_cost", "token_cost", "response_cost",
+            "Kosten", "Gesamtkosten", "coût", "coûts", "coût total", "costo", "costos", "coste", "costes", "custo",
+            "custos", "costi", "コスト", "費用", "费用", "成本",
+        ),
     }
 )  # fmt: skip
-"""Names of what a bot spends on a response. They count only where the cells are numbers."""
+"""Names of what a bot spends on a response. They count only where the cells are amounts."""
 TOKENS = ("tokens", "total_tokens", "token_count", "tokens_used")
 """Names of a cost in tokens. They count only where no column has a cost in money."""
 TIMES: Mapping[str, float] = MappingProxyType(
     {
-        "ns": 1e-6, "us": 1e-3, "μs": 1e-3, "ms": 1.0, "msec": 1.0, "millis": 1.0, "milliseconds": 1.0, "s": 1e3,
-        "sec": 1e3, "secs": 1e3, "seconds": 1e3, "min": 6e4, "minutes": 6e4,
+        "ns": 1e-6, "us": 1e-3, "μs": 1e-3, "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millis": 1.0, "millisecond": 1.0,
+        "milliseconds": 1.0, "s": 1e3, "sec": 1e3, "secs": 1e3, "second": 1e3, "seconds": 1e3, "min": 6e4, "mins": 6e4,
+        "minute": 6e4, "minutes": 6e4,
+        "millisekunden": 1.0, "sek": 1e3, "sekunden": 1e3, "minuten": 6e4, "millisecondes": 1.0, "secondes": 1e3,
+        "milisegundos": 1.0, "segundos": 1e3, "minutos": 6e4, "millisecondi": 1.0, "secondi": 1e3, "minuti": 6e4,
+        "seconden": 1e3, "ミリ秒": 1.0, "秒": 1e3, "毫秒": 1.0,
     }
 )  # fmt: skip
-"""Units of time in a name, in milliseconds."""
+"""Units of time in a name or a cell, in milliseconds."""
 CURRENCIES = (
     "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "KRW", "CAD", "AUD", "NZD", "SGD", "HKD", "BRL", "MXN", "SEK",
     "NOK", "DKK", "PLN", "CZK", "HUF", "TRY", "ZAR",
 )  # fmt: skip
 """Currencies in a name. In brackets any unit may follow it."""
+DOLLAR = "$"
+"""Of which country it is, only another cell or the header can tell."""
+_MONEY: Mapping[str, str] = MappingProxyType(
+    {
+        "us$": "USD", "$": DOLLAR, "dollar": DOLLAR, "dollars": DOLLAR, "€": "EUR", "euro": "EUR", "euros": "EUR",
+        "£": "GBP", "₹": "INR", "₩": "KRW", "¥": "¥", "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct",
+        "micros": "micros",
+    }
+)  # fmt: skip
+"""What else money is called in a name or a cell, and what it is then called."""
+SMALL_MONEY: Mapping[str, float] = MappingProxyType(
+    {"cent": 1e-2, "cents": 1e-2, "micro": 1e-6, "micros": 1e-6, "nano": 1e-9, "nanos": 1e-9}
+)
+"""Parts of a currency whose name goes with it, as in `USD cents` or `micro_usd`."""
 _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrievedcontext"))
 """Next to a column of one response these come before `context`, which tools that have both use for the ideal one."""
 
@@ -457,6 +483,8 @@ def _spendings(name: str, unit: str, depth: int) -> list[Spending]:
     """`name` is folded, and is all but the unit in brackets."""
     readings: list[Spending] = []
     for role, own, is_tokens in _SPENT:
+        if own not in name:
+            continue
         named = unit or (TOKENS[0] if is_tokens else "")
         found = [(rest, named)] if (rest := _rest(name, own)) is not None else []
         if not named:
@@ -466,9 +494,11 @@ def _spendings(name: str, unit: str, depth: int) -> list[Spending]:
                 for left, word in _without_unit(name, role)
                 if (rest := _rest(left, own)) is not None
             ]
-            if name.startswith(own) and name.removeprefix(own) in _UNITS[role]:  # as in latencyMs
+            if name.startswith(own) and unit_named(role, name.removeprefix(own)):  # as in latencyMs
                 found.append(("", name.removeprefix(own)))
-        readings += [Spending(role, owner, _shown(word), (is_tokens, depth)) for owner, word in found]
+        readings += [
+            Spending(role, owner, unit_named(role, word) or word, (is_tokens, depth)) for owner, word in found
+        ]
     return readings
 
 
@@ -482,19 +512,32 @@ def _rest(name: str, own: str) -> str | None:
 
 
 def _without_unit(rest: str, role: str) -> Iterator[tuple[str, str]]:
-    """What is left without the unit at the end or the beginning, and the unit."""
+    """What is left without the unit of one or two words at the end or the beginning, and the unit."""
     words = rest.split()
-    for place in (-1, 0) if words else ():
-        if words[place] in _UNITS[role]:
-            yield " ".join(words[:-1] if place else words[1:]), words[place]
+    for count in (1, 2) if words else ():
+        for unit, left in ((words[-count:], words[:-count]), (words[:count], words[count:])):
+            if len(unit) == count and unit_named(role, shown := " ".join(unit)):
+                yield " ".join(left), shown
 
 
-def _shown(unit: str) -> str:
-    known = unit.upper() if unit.upper() in CURRENCIES else folded(unit)
-    return known if known in CURRENCIES or known in TIMES or known in TOKENS else unit
+def unit_named(role: str, text: str) -> str:
+    """The unit of a latency or a cost that a text is the name of: one of TIMES, a currency, `tokens`, or a part of a
+    currency such as `USD cents`; '' for any other text."""
+    name = folded(text)
+    if role == LATENCY:
+        return name if name in TIMES else ""
+    if name.upper() in CURRENCIES:
+        return name.upper()
+    if name in TOKENS or name == "token":
+        return TOKENS[0]
+    words = name.split()
+    for part, whole in permutations(words) if len(words) == 2 else ():
+        if part in SMALL_MONEY and (currency := unit_named(role, whole)) in (*CURRENCIES, DOLLAR):
+            return f"{currency} {part}"
+    compound = re.fullmatch("(micro|nano)(dollars?|euros?)", name)
+    return unit_named(role, f"{compound[1]} {compound[2]}") if compound else _MONEY.get(name, "")
 
 
-_UNITS = {LATENCY: frozenset(TIMES), COST: frozenset((*(each.casefold() for each in CURRENCIES), *TOKENS))}
 _SPENT = sorted(
     {
         (role, form, is_tokens)
@@ -503,7 +546,7 @@ _SPENT = sorted(
             (COST, TOKENS, True),
         )
         for name in names
-        for form in (folded(name), squeezed(name))
+        for form in (folded(name), squeezed(name), _unaccented(folded(name)))
     },
     key=lambda each: (-len(each[1]), each),
 )

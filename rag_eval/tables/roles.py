@@ -74,11 +74,12 @@ def column_uses(
     place: str,
     header: Sequence[Cell],
     asked: Asked,
-    are_numbers: Callable[[int], bool] = lambda index: False,
+    why_no_amounts: Callable[[int, str], str | None] = lambda index, role: "unseen",
 ) -> tuple[dict[int, ColumnUse], list[str]]:
     """What each column with a header is used as, by its position, and what is wrong with what was named.
 
-    `are_numbers` says of a column whether its first cells are: by its name alone it has no latency and no cost.
+    `why_no_amounts` says why the first cells of a column are not amounts of a role, '' if they are, or None for no
+    idea: by its name alone a column has no latency and no cost.
     """
     columns = {
         index: _Column(cell)
@@ -94,7 +95,7 @@ def column_uses(
     _take_own_names(columns.values(), asked)
     _take_meanings(columns.values())
     _name_bots(columns.values(), asked)
-    problems += _take_spending(columns, asked, are_numbers)
+    problems += _take_spending(columns, asked, why_no_amounts)
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {folded(each.owner): each.owner for each in reversed(columns.values()) if each.role == RESPONSE}
     uses = {}
@@ -261,22 +262,16 @@ def _name_bots(columns: Collection[_Column], asked: Asked) -> None:
 
 
 def _take_spending(
-    columns: Mapping[int, _Column], asked: Asked, are_numbers: Callable[[int], bool]
+    columns: Mapping[int, _Column], asked: Asked, why_no_amounts: Callable[[int, str], str | None]
 ) -> Iterator[str]:
     """The columns with latency and cost; yields what is wrong with those that somebody named.
 
-    A column such as `Bot_Atlas_Latency` is not a bot's if there is a bot Atlas, and if its cells are numbers.
+    A column such as `Bot_Atlas_Latency` is not a bot's if there is a bot Atlas, and if its cells are amounts.
     """
-    found, owners = [], []
-    for index, each in columns.items():
-        given = each.role if each.given and each.role in (LATENCY, COST) else ""
-        is_free = each.given is None and each.role in (UNUSED, RESPONSE)
-        if given or (is_free and spendings_of(each.header) and are_numbers(index)):
-            found.append(SpendingColumn(index, each.header, given))
-        if each.role == RESPONSE:
-            owners.append((index, each.owner))
+    found = [*_spending_columns(columns, asked, why_no_amounts)]
     if not found:
         return
+    owners = [(index, each.owner) for index, each in columns.items() if each.role == RESPONSE]
     candidates = {column.place for column in found}
     bots = {
         name: owner
@@ -297,3 +292,16 @@ def _take_spending(
             yield f"column '{each.header[:60]}' cannot be the {use.role} that it was given: {use.why}"
         elif each.role == UNUSED:
             each.why = use.why
+
+
+def _spending_columns(
+    columns: Mapping[int, _Column], asked: Asked, why_no_amounts: Callable[[int, str], str | None]
+) -> Iterator[SpendingColumn]:
+    for index, each in columns.items():
+        if each.given is not None:
+            if each.role in (LATENCY, COST):
+                yield SpendingColumn(index, each.header, each.role)
+        elif each.role in (UNUSED, RESPONSE) and (readings := spendings_of(each.header)):
+            fault = asked.faults.get(index, why_no_amounts(index, readings[0].role))
+            if each.role == UNUSED or fault == "":
+                yield SpendingColumn(index, each.header, "", fault)

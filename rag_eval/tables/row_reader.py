@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from rag_eval.errors import InputError, TableError
@@ -12,6 +13,7 @@ from rag_eval.tables.cells import (
     BadCell,
     Cell,
     JsonText,
+    Measured,
     Message,
     is_blank,
     parse_score,
@@ -26,7 +28,7 @@ from rag_eval.tables.chunking import (
     split_cell,
     why_broken,
 )
-from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option
+from rag_eval.tables.columns import WIDE, Columns, ColumnUse, unused_amounts
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several
@@ -41,7 +43,7 @@ from rag_eval.tables.remarks import (
     counted,
 )
 from rag_eval.tables.rows import Lines
-from rag_eval.tables.spending import Numbers, scale_of
+from rag_eval.tables.spending import Amounts, differing_units
 from rag_eval.texts.citations import Habit, habit_of
 from rag_eval.texts.display import without_half_pairs
 
@@ -108,10 +110,8 @@ class RowReader:
         self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
-        self._numbers_of: dict[str, Numbers] = {}
+        self._amounts: dict[str, Amounts] = {}
         """By the letter of a column with latency or cost."""
-        self._not_numbers: dict[str, str] = {}
-        """By letter: why a column that only its name gives such a role has none."""
         self._remarks = Remarks()
         self._repeats = Repeats()
         self._first_dropped = ""
@@ -129,7 +129,7 @@ class RowReader:
         self._spent = sorted({index for its in columns.spent.values() for index in its.values()})
         for index in self._spent:
             use = columns.used[index]
-            self._numbers_of.setdefault(use.letter, Numbers(scale_of(use.role, use.unit)))
+            self._amounts.setdefault(use.letter, Amounts(use.role, use.unit))
         self._used = sorted(columns.used.keys() - {*self._spent} | {*columns.kept.values()})
         self._contexts = sorted({*columns.contexts.values()})
         self._documents = sorted(columns.documents)
@@ -249,12 +249,12 @@ class RowReader:
                 self._remarks.add(BROKEN_LIST, self._names[index], number)
         yield from self._remarks.warnings()
         yield from self._repeats.warnings()
-        roles = {use.letter: use.role for use in self.columns.used.values()}
-        for use in self.left_out():
-            yield (
-                f"Column {use} looks like the {roles[use.letter]} of a bot and was not used: {use.why}. To silence "
-                f"this, add {map_option(use, 'ignore')}."
-            )
+        for use in self.settled():
+            amounts = self._amounts[use.letter]
+            if amounts.fault:
+                yield unused_amounts(use)
+            elif remark := amounts.remark():
+                yield f"Column {use}: {remark}"
         if self.dropped_items:
             yield (
                 f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
@@ -281,7 +281,7 @@ class RowReader:
                 self._remarks.add_unused(cell.unused, self._names[index], row)
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
-        return str(cell) if isinstance(cell, Message) else cell
+        return str(cell) if isinstance(cell, Message | Measured) else cell
 
     def _remark(self, kind: str, number: int, index: int) -> None:
         self._remarks.add(kind, self._names[index], self._numbers.get(index, number))
@@ -335,51 +335,69 @@ class RowReader:
             ]
         return labels
 
-    def _spendings(self, number: int, cells: Sequence[Cell]) -> list[tuple[int, str]]:
-        """The cells with latency and cost: position and text of those that hold something."""
+    def _spendings(self, number: int, cells: Sequence[Cell]) -> list[tuple[int, float | str, str]]:
+        """The cells with latency and cost that have a value: position, number and unit."""
         found = []
         for index in self._spent:
             if is_blank(cell := cells[index]):
                 continue
             letter, row = self.columns.used[index].letter, self._numbers.get(index, number)
-            numbers = self._numbers_of[letter]
-            problem = cell.problem if isinstance(cell, BadCell) else numbers.add(row, str(cell))
-            if not problem:
-                found.append((index, str(cell)))
-            elif letter in self.columns.guessed:
-                self._not_numbers.setdefault(letter, f"row {row}: {problem}")
-            else:
-                self._report(number, index, problem)
+            amounts = self._amounts[letter]
+            try:
+                if amount := amounts.add(row, cell):
+                    found.append((index, *amount))
+            except ValueError as error:
+                if letter in self.columns.guessed:
+                    amounts.fault = amounts.fault or f"row {row}, {error}"
+                else:
+                    self._report(number, index, str(error))
         return found
 
-    def report_doubtful_numbers(self) -> None:
-        """Numbers that are not known to be whole or not: an error, unless only the name says that they are some."""
-        for index, use in self.columns.used.items():
-            numbers = self._numbers_of.get(use.letter)
-            if numbers is None or use.letter in self._not_numbers or not (doubt := numbers.doubt()):
-                continue
-            row, problem = doubt
-            if use.letter in self.columns.guessed:
-                self._not_numbers[use.letter] = f"row {row}: {problem}"
-            else:
-                self.report(row, index, problem, self._names)
+    def settle_amounts(self) -> None:
+        """Decide which columns have latency and cost, and in which units. To be done once, after the last row.
 
-    def left_out(self) -> Iterator[ColumnUse]:
-        """The columns that have no latency or cost although their names say so. To be asked after the last row."""
-        seen = set()
-        for use in self.columns.used.values():
-            if use.letter in self._not_numbers and use.letter not in seen:
-                seen.add(use.letter)
-                why = self._not_numbers[use.letter].replace(": ", ", ", 1)
-                yield ColumnUse(use.letter, use.header, UNUSED, why=why)
+        What is wrong with them is an error, unless only the name says what they are.
+        """
+        for index, use in self.columns.used.items():
+            amounts = self._amounts.get(use.letter)
+            if amounts is None or amounts.fault or not (problem := amounts.settle()):
+                continue
+            row, what = problem
+            if use.letter in self.columns.guessed:
+                amounts.fault = f"row {row}, {what}"
+            else:
+                self.report(row, index, what, self._names)
+        for role in self.columns.spent:
+            its = {letter: amounts for letter, amounts in self._amounts.items() if amounts.role == role}
+            for letter, why in differing_units(its, self.columns.guessed):
+                its[letter].fault = why
+                if letter not in self.columns.guessed:
+                    use = next(use for use in self.columns.used.values() if use.letter == letter)
+                    self._add_problem(
+                        f"{self._place}: column {use} cannot be the {role} that it was given: {why}"
+                    )
+        for letter, amounts in self._amounts.items():
+            if letter in self.columns.guessed:
+                amounts.fault = amounts.fault or amounts.missing()
+
+    def settled(self) -> Iterator[ColumnUse]:
+        """The columns with latency and cost as they are used, and those that are not, after all."""
+        for letter, use in {use.letter: use for use in self.columns.used.values()}.items():
+            amounts = self._amounts.get(letter)
+            if amounts is None:
+                continue
+            if amounts.is_used or (not amounts.fault and letter not in self.columns.guessed):
+                yield replace(use, unit=amounts.unit)
+            else:
+                yield ColumnUse(letter, use.header, UNUSED, why=amounts.fault)
 
     @property
-    def numbers(self) -> dict[int, Numbers]:
-        """By position: the columns with latency and cost, without those that were left out."""
+    def amounts(self) -> dict[int, Amounts]:
+        """By position: the columns with latency and cost that are used."""
         return {
-            index: self._numbers_of[use.letter]
+            index: amounts
             for index, use in self.columns.used.items()
-            if use.letter in self._numbers_of and use.letter not in self._not_numbers
+            if (amounts := self._amounts.get(use.letter)) and amounts.is_used
         }
 
     def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
@@ -407,7 +425,10 @@ class RowReader:
 
     def report(self, number: int, index: int, problem: str, names: Mapping[int, str] | None = None) -> None:
         """`number` is a row of the file; `index` a column of it, unless other `names` are given."""
+        name = (names or self._file_names)[index]
+        self._add_problem(f"{self._place}, row {number}, column {name}: {problem}")
+
+    def _add_problem(self, problem: str) -> None:
         self.problem_count += 1
         if len(self.problems) < MOST_LISTED:
-            name = (names or self._file_names)[index]
-            self.problems.append(f"{self._place}, row {number}, column {name}: {problem}")
+            self.problems.append(problem)

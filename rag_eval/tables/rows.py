@@ -9,7 +9,7 @@ from rag_eval.errors import TableError
 from rag_eval.records import Case, Row, Turn
 from rag_eval.store.codec import Spool
 from rag_eval.tables.columns import Columns
-from rag_eval.tables.spending import Numbers
+from rag_eval.tables.spending import Amounts
 
 _SHARED = 200
 """Characters from which on a value is worth sharing."""
@@ -102,17 +102,17 @@ class Lines:
 class Rows(Sequence[Row]):
     """The rows of a table, kept on disk. They can be walked over as often as wanted; each time they are made anew."""
 
-    def __init__(self, lines: Lines, columns: Columns, numbers: Mapping[int, Numbers]) -> None:
-        """`numbers` are the columns with latency and cost, by position; those without any values are absent."""
+    def __init__(self, lines: Lines, columns: Columns, amounts: Mapping[int, Amounts]) -> None:
+        """`amounts` are the columns with latency and cost, by position; those without any values are absent."""
         self._lines = lines
         self._columns = columns
-        self._numbers = numbers
+        self._amounts = amounts
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def __iter__(self) -> Iterator[Row]:
-        make = _RowMaker(self._columns, self._numbers).row
+        make = _RowMaker(self._columns, self._amounts).row
         return map(make, self._lines)
 
     def __getitem__(self, index: Any) -> Any:
@@ -125,7 +125,7 @@ class Rows(Sequence[Row]):
 class _RowMaker:
     """Makes rows of lines."""
 
-    def __init__(self, columns: Columns, numbers: Mapping[int, Numbers]) -> None:
+    def __init__(self, columns: Columns, amounts: Mapping[int, Amounts]) -> None:
         self._bots = tuple(columns.responses)
         contexts, documents = sorted({*columns.contexts.values()}), sorted(columns.documents)
         self._has_reference = columns.reference is not None
@@ -144,9 +144,9 @@ class _RowMaker:
         self._metrics = tuple(columns.human)
         self._after_kept = self._first_kept + len(self._kept)
         self._takes_ids = columns.gold is not None and not columns.retrieved
-        self._numbers = numbers
+        self._amounts = amounts
         self._spent_of = [
-            [(role, its[bot]) for role, its in columns.spent.items() if its.get(bot) in numbers]
+            [(role, its[bot]) for role, its in columns.spent.items() if its.get(bot) in amounts]
             for bot in self._bots
         ]
         self._after_labels = self._after_kept + bool(self._metrics) if columns.spent else None
@@ -202,11 +202,12 @@ class _RowMaker:
         if self._after_labels is None:
             none: dict[str, float] = {}
             return [none] * len(self._bots)
-        texts = {index: text for index, text in values[self._after_labels] if index in self._numbers}
-        return [
-            {role: self._numbers[index].value(texts[index]) for role, index in its if index in texts}
-            for its in self._spent_of
-        ]
+        found = {
+            index: self._amounts[index].value(number, unit)
+            for index, number, unit in values[self._after_labels]
+            if index in self._amounts
+        }
+        return [{role: found[index] for role, index in its if index in found} for its in self._spent_of]
 
 
 def _tuple(value: Any) -> tuple[str, ...]:

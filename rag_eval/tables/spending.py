@@ -1,15 +1,27 @@
-"""What a bot spends on a response, latency and cost: which columns have it, and the numbers in their cells.
+"""What a bot spends on a response, latency and cost: which columns have it, and the amounts in their cells.
 
-A name is only a guess: a column that has something else than numbers has no role by it. A role that somebody gave to
-a column stays, and then every cell must be a number.
+A name is only a guess: a column that has something else than amounts has no role by it, and a warning says why. A role
+that somebody gave to a column stays, and then every cell must be an amount.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from math import isfinite
 from typing import NamedTuple
 
-from rag_eval.tables.names import LATENCY, TIMES, TOKENS, Spending, folded, spendings_of
+from rag_eval.tables.cells import BadCell, Cell, Measured, error_value
+from rag_eval.tables.names import (
+    DOLLAR,
+    LATENCY,
+    SMALL_MONEY,
+    TIMES,
+    TOKENS,
+    Spending,
+    folded,
+    spendings_of,
+    unit_named,
+)
 
 
 class SpendingColumn(NamedTuple):
@@ -19,6 +31,8 @@ class SpendingColumn(NamedTuple):
     header: str
     role: str
     """The one that was given; '' if only the name may give it one."""
+    fault: str | None = ""
+    """Why its cells are not amounts; '' if they are, and None if nothing is known of them, as of blank ones."""
 
 
 class Assigned(NamedTuple):
@@ -34,20 +48,21 @@ class Assigned(NamedTuple):
 
 _SEVERAL = "another column could be it as well"
 _UNITS_DIFFER = "the columns of its kind have different units"
-DOUBTS = (_SEVERAL, _UNITS_DIFFER)
+_NO_NAME, _NO_BOT, _ROW = "it names no bot", "no bot is called", "row "
+DOUBTS = (_SEVERAL, _NO_NAME, _NO_BOT, _ROW)
 """How reasons begin that are worth a warning."""
-_Rank = tuple[bool, bool, int]
-"""Whether it was given, in money, and a plain column: the lowest counts."""
+_Rank = tuple[bool, bool, bool, int]
+"""Whether it was given, has amounts, in money, and is a plain column: the lowest counts."""
 
 
 def assigned(
     columns: Collection[SpendingColumn], bots: Mapping[str, str], units: Mapping[str, str], *, is_shared: bool
 ) -> dict[int, Assigned]:
-    """What each column with latency or cost is, by its position; columns of unknown bots are absent.
+    """What each column with latency or cost is, by its position; columns that may well be something else are absent.
 
     `bots` are the names by their spellings, folded; `units` were given by role. `is_shared` says that a column without
     the name of a bot belongs to the response of its row. Of several columns whose names could give them one role, none
-    has it, but money goes before tokens, and a plain column before the field of a record.
+    has it, but money goes before tokens, a plain column before the field of a record, and all before a blank one.
     """
     found: dict[tuple[str, str], list[tuple[_Rank, SpendingColumn, Assigned]]] = defaultdict(list)
     left_out: dict[int, Assigned] = {}
@@ -56,12 +71,12 @@ def assigned(
         if use is None:
             continue
         use = use._replace(unit=units.get(use.role, use.unit))
-        if not use.owner and not is_shared:
-            left_out[column.place] = use._replace(
-                why=f"it names no bot, as {use.role.capitalize()}_<bot> does"
-            )
-        else:
-            found[use.role, use.owner].append(((not column.role, *rank), column, use))
+        if use.why or (column.fault and not column.role):
+            left_out[column.place] = use._replace(why=use.why or column.fault or "")
+        elif use.owner or is_shared:
+            found[use.role, use.owner].append(((not column.role, column.fault is None, *rank), column, use))
+        elif column.role or column.fault is not None:
+            left_out[column.place] = use._replace(why=f"{_NO_NAME}, as {use.role.capitalize()}_<bot> does")
     uses: dict[int, Assigned] = {}
     for candidates in found.values():
         best = min(rank for rank, _, _ in candidates)
@@ -73,8 +88,7 @@ def assigned(
                 left_out[column.place] = use._replace(why=_SEVERAL)
             else:
                 uses[column.place] = use
-    given = {column.place for column in columns if column.role}
-    return {**left_out, **uses, **_other_units(uses, given)}
+    return {**left_out, **uses}
 
 
 def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | None, tuple[bool, int]]:
@@ -85,9 +99,17 @@ def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | N
         return _given(column, readings, bots), (False, 1)
     reading = next((each for each in readings if not each.owner or each.owner in bots), None)
     if reading is None:
-        return None, (False, 1)
+        return _of_unknown_bot(column, readings), (False, 1)
     use = Assigned(reading.role, bots.get(reading.owner, ""), reading.unit)
     return use, reading.rank
+
+
+def _of_unknown_bot(column: SpendingColumn, readings: Collection[Spending]) -> Assigned | None:
+    """The use of a column of amounts that a bot without a column has: `Cost_Center` may be about something else."""
+    sure = [each for each in readings if each.role == LATENCY or unit_named(each.role, each.unit)]
+    if not sure or column.fault != "":
+        return None
+    return Assigned(sure[-1].role, "", why=f"{_NO_BOT} '{sure[-1].owner[:60]}'")
 
 
 def _given(column: SpendingColumn, readings: Collection[Spending], bots: Mapping[str, str]) -> Assigned:
@@ -101,41 +123,53 @@ def _given(column: SpendingColumn, readings: Collection[Spending], bots: Mapping
     return Assigned(column.role, bots[max(owners, key=len)] if owners else "", unit)
 
 
-def _other_units(uses: Mapping[int, Assigned], given: Collection[int]) -> dict[int, Assigned]:
-    """The columns whose units differ, without a use; those that somebody gave a role go before those with a name, and
-    money before tokens."""
-    changed: dict[int, Assigned] = {}
-    for role in {use.role for use in uses.values()}:
-        its = {index: use for index, use in uses.items() if use.role == role}
-        units = {unit_of(role, use.unit) for use in its.values()}
-        if len(units) < 2:
-            continue
-        tokens = {index for index, use in its.items() if use.unit in TOKENS and index not in given}
-        if len(units) == 2 and tokens and len(tokens) < len(its):
-            changed |= {
-                index: its[index]._replace(why="the cost of another bot is in money") for index in tokens
-            }
-            continue
-        shown = " and ".join(sorted(f"'{unit}'" if unit else "no unit" for unit in units))
-        why = f"{_UNITS_DIFFER} ({shown}); name one unit in all headers"
-        agree = len({unit_of(role, use.unit) for index, use in its.items() if index in given}) < 2
-        changed |= {
-            index: use._replace(why=why) for index, use in its.items() if not (agree and index in given)
-        }
-    return changed
+def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The columns that cannot be used because their units differ, with the reason; to be asked after the last row.
+
+    Those that somebody gave a role go before those with a name, and money before tokens. All `read` columns are of one
+    role.
+    """
+    its = {letter: amounts for letter, amounts in read.items() if amounts.is_used}
+    _know_dollars(its.values())
+    units = {amounts.base for amounts in its.values()}
+    if len(units) < 2:
+        return
+    tokens = {letter for letter in its if its[letter].base in TOKENS and letter in guessed}
+    if len(units) == 2 and tokens and len(tokens) < len(its):
+        yield from ((letter, "the cost of another bot is in money") for letter in tokens)
+        return
+    shown = " and ".join(sorted(f"'{unit}'" if unit else "no unit" for unit in units))
+    agree = len({amounts.base for letter, amounts in its.items() if letter not in guessed}) < 2
+    for letter in its:
+        if letter in guessed or not agree:
+            yield letter, f"{_UNITS_DIFFER} ({shown}); name one unit in all headers"
+
+
+def _know_dollars(columns: Collection["Amounts"]) -> None:
+    """Dollars are those of the country that another column of the role names, if only one does."""
+    known = {amounts.base for amounts in columns} & _DOLLARS
+    for amounts in columns:
+        if amounts.base == DOLLAR and len(known) == 1:
+            (amounts.base,) = known
+
+
+_DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
+
+
+def _base_of(role: str, unit: str) -> tuple[str, float]:
+    """The unit of the values that are read from numbers in this one, and what these are multiplied with."""
+    if role == LATENCY:
+        return ("ms", TIMES[name]) if (name := folded(unit)) in TIMES else (unit, 1.0)
+    currency, _, part = unit_named(role, unit).partition(" ")
+    return (currency, SMALL_MONEY[part]) if part else (unit, 1.0)
 
 
 def unit_of(role: str, unit: str) -> str:
-    """The unit of the values that are read from a column with this one: times are in ms, a cost stays as it is."""
-    return "ms" if role == LATENCY and folded(unit) in TIMES else unit
+    """The unit of the values that are read from a column with this one: times are in ms, parts of a currency in it."""
+    return _base_of(role, unit)[0]
 
 
-def scale_of(role: str, unit: str) -> float:
-    """What a number of a column is multiplied with to be in `unit_of` it."""
-    return TIMES.get(folded(unit), 1.0) if role == LATENCY else 1.0
-
-
-# --- Numbers in cells ---------------------------------------------------------------------------------------------
+# --- Amounts in cells ---------------------------------------------------------------------------------------------
 
 _GAP = "'’\u00a0\u202f "
 _POINT = re.compile(
@@ -145,91 +179,261 @@ _POINT = re.compile(
 _COMMA = re.compile(
     rf"\+?(?:[1-9]\d{{0,2}}(?:[.{_GAP}]\d{{3}})+|\d+)(?:,\d+)?(?:e[+-]?\d{{1,3}})?", re.ASCII | re.IGNORECASE
 )
+_AMOUNT = re.compile(
+    rf"([-−]?)((?:US)?[$€£¥₹₩¢]|[a-z]{{3}}(?=[\d\s.,+−-]))?\s*([-−]?)"
+    rf"(\+?[.,]?\d[\d.,{_GAP}]*?(?:e[+-]?\d{{1,3}})?)\s*([^\W\d].*|[$€£¥₹₩¢].*)?",
+    re.IGNORECASE,
+)
+"""A number, with its unit before or behind it."""
+_DURATIONS = tuple(
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        r"(?:0 days )?(\d{1,3}):(\d\d):(\d\d(?:[.,]\d+)?)",
+        r"()(\d{1,3}):(\d\d[.,]\d+)",
+        r"PT(?:(\d+)H)?(?:(\d+)M)?(\d+(?:[.,]\d+)?)S",
+        r"(?:(\d+)\s?h\s?)?(\d+)\s?m(?:in)?\s?(\d+(?:[.,]\d+)?)\s?s(?:ec)?",
+    )
+)
+"""Hours, minutes and seconds. Two numbers with a colon between them may be of either kind."""
 _LONGEST = 60
-"""Characters of a cell that can be a number."""
+"""Characters of a cell that can be an amount."""
 _TOO_LARGE = 1e15
 _HUNDREDS = 3
 """Digits of a whole number next to which a point may separate thousands."""
+_NONE = frozenset(
+    (
+        "n/a", "na", "#n/a", "n.a.", "n. a.", "k.a.", "k. a.", "nan", "null", "none", "nil", "-", "–", "—", "--", "?",
+        "missing", "unknown", "undefined", "not available",
+    )
+)  # fmt: skip
+_FAILED = frozenset(
+    (
+        "timeout",
+        "timed out",
+        "time out",
+        "error",
+        "err",
+        "failed",
+        "failure",
+        "exception",
+        "cancelled",
+        "canceled",
+    )
+)
+"""Words for a missing value that say that there was no response, which a mean then leaves out."""
+_NO_VALUE = error_value("#N/A")
+
+
+class Amount(NamedTuple):
+    """What one cell says."""
+
+    number: float | str
+    """A text if the rest of the column decides what its comma or point means."""
+    unit: str
+    """'' for that of the column."""
+
+
+def amount_in(cell: Cell, role: str) -> Amount | None:
+    """The amount in a cell that is not blank; None for a word such as N/A, or an error value #N/A.
+
+    Raises ValueError with what is wrong with the cell, to be put after its name.
+    """
+    if isinstance(cell, BadCell):
+        if cell == _NO_VALUE:
+            return None
+        raise ValueError(cell.problem)
+    bare = cell.strip()
+    if bare.casefold() in _NONE | _FAILED:
+        return None
+    amount = _measured(cell, role) if isinstance(cell, Measured) else _written(bare, role)
+    if amount is None:
+        raise ValueError(f"{_quoted(bare)} is not a number; write one such as 1240 or 0.5, or clear the cell")
+    read = [amount.number] if isinstance(amount.number, float) else _readings(amount.number.lstrip("-"))
+    if min(read) < 0 or str(amount.number).startswith("-"):
+        raise ValueError(f"{_quoted(bare)} is below 0; correct it or clear the cell")
+    if max(read) >= _TOO_LARGE:
+        raise ValueError(f"{_quoted(bare)} is too large; correct it or clear the cell")
+    return amount
+
+
+def _measured(cell: Measured, role: str) -> Amount | None:
+    """The amount of a cell that was a number or a duration in the file; a cost has no duration."""
+    return (
+        Amount(cell.number, cell.unit)
+        if isfinite(cell.number) and (not cell.unit or role == LATENCY)
+        else None
+    )
+
+
+def _written(text: str, role: str) -> Amount | None:
+    """The amount that a text is, if it is one."""
+    if len(text) > _LONGEST:
+        return None
+    for pattern in _DURATIONS if role == LATENCY else ():
+        if parts := pattern.fullmatch(text):
+            hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in parts.groups())
+            if hours and ":" in text:
+                raise ValueError(
+                    f"{_quoted(text)} looks like a time of day; write seconds, as in 1.2s, or clear the cell"
+                )
+            return Amount(1e3 * (3600 * hours + 60 * minutes + seconds), "ms")
+    if (found := _AMOUNT.fullmatch(text)) is None:
+        return None
+    sign, before, sign_behind, number, after = (part or "" for part in found.groups())
+    units = {unit_named(role, word) for word in (before, after) if word}
+    if "" in units or len(units) > 1 or not _readings(number):
+        return None
+    return Amount(f"{'-' if sign or sign_behind else ''}{number}", "".join(units))
+
+
+def _readings(number: str) -> list[float]:
+    """What a number is with a decimal point, and with a decimal comma."""
+    return [each for each in (_with_point(number), _with_comma(number)) if each is not None]
 
 
 def _with_point(text: str) -> float | None:
-    if len(text) > _LONGEST or not _POINT.fullmatch(text):
-        return None
-    return float(re.sub(f"[,{_GAP}]", "", text))
+    return float(re.sub(f"[,{_GAP}]", "", text)) if _POINT.fullmatch(text) else None
 
 
 def _with_comma(text: str) -> float | None:
-    if len(text) > _LONGEST or not _COMMA.fullmatch(text):
-        return None
-    return float(re.sub(f"[.{_GAP}]", "", text).replace(",", "."))
+    return float(re.sub(f"[.{_GAP}]", "", text).replace(",", ".")) if _COMMA.fullmatch(text) else None
 
 
-def is_number(text: str) -> bool:
-    """Whether a cell is a number, with a decimal point or a decimal comma."""
-    bare = text.strip().lstrip("-−")
-    return _with_point(bare) is not None or _with_comma(bare) is not None
+class Amounts:
+    """The cells of one column, amounts from 0 on. Only all of them together tell whether a comma is a decimal comma."""
 
-
-class Numbers:
-    """The cells of one column, numbers from 0 on. Only all of them together tell whether a comma is a decimal comma."""
-
-    def __init__(self, scale: float = 1.0) -> None:
-        """`scale` is what each number is multiplied with."""
-        self._scale = scale
+    def __init__(self, role: str, unit: str) -> None:
+        """`unit` is that of cells that name none."""
+        self.role = role
+        self.fault = ""
+        """Why the column is not used."""
+        self.base = ""
+        """The unit of its values, known after `settle`."""
+        self.has_values = False
+        self._unit = unit
         self._point = self._comma = True
-        self._has_comma = self._has_hundreds = False
-        self._differing: tuple[int, str] | None = None
-        """The first cell that is another number with each of them."""
+        self._has_comma = False
+        self._with_hundreds: set[str] = set()
+        """Units of whole numbers next to which a point may separate thousands."""
+        self._differing: dict[str, tuple[int, str]] = {}
+        """By unit, the first cell that is another number with each of them."""
         self._last: tuple[int, str] | None = None
         """The cell that decided between them."""
+        self._first: dict[str, tuple[int, str]] = {}
+        """By unit, the first cell with it."""
+        self._failed = 0
+        self._words: dict[bool, tuple[int, str]] = {}
+        """The first cell with a word for a missing value, and the first one that says that there was no response."""
 
-    def add(self, row: int, text: str) -> str:
-        """What is wrong with a cell, to be put after its name; '' for nothing."""
-        bare = text.strip()
-        point, comma = _with_point(bare), _with_comma(bare)
-        if point is None and comma is None:
-            if is_number(bare):
-                return f"{_quoted(bare)} is below 0; correct it or clear the cell"
-            return f"{_quoted(bare)} is not a number; write one such as 1240 or 0.5, or clear the cell"
-        if max(point or 0.0, comma or 0.0) >= _TOO_LARGE:
-            return f"{_quoted(bare)} is too large; correct it or clear the cell"
-        self._has_comma |= "," in bare
-        self._has_hundreds |= bare.isdigit() and len(bare) >= _HUNDREDS
-        was_point, was_comma = self._point, self._comma
-        self._point &= point is not None
-        self._comma &= comma is not None
-        if not self._point and not self._comma:
-            self._point, self._comma = was_point, was_comma
-            row_before, before = self._last or (row, bare)
-            return (
-                f"{_quoted(bare)} has another decimal separator than {_quoted(before)} in row {row_before}; "
+    @property
+    def is_used(self) -> bool:
+        return self.has_values and not self.fault
+
+    def add(self, row: int, cell: Cell) -> Amount | None:
+        """The amount of a cell that is not blank; None if it has a word for a missing value.
+
+        Raises ValueError with what is wrong with it, to be put after its name.
+        """
+        amount, text = amount_in(cell, self.role), str(cell).strip()
+        if amount is None:
+            is_failed = text.casefold() in _FAILED
+            self._failed += is_failed
+            self._words.setdefault(is_failed, (row, text))
+            return None
+        if isinstance(amount.number, str):
+            self._separate(row, amount.number, amount.unit, text)
+        self.has_values = True
+        self._first.setdefault(amount.unit, (row, text))
+        return amount
+
+    def _separate(self, row: int, number: str, unit: str, text: str) -> None:
+        point, comma = _with_point(number), _with_comma(number)
+        if point and comma and point != comma and (unit or self._unit) in TOKENS:  # there are no parts of one
+            point, comma = (point, None) if point > comma else (None, comma)
+        self._has_comma |= "," in number
+        if number.isdigit() and len(number) >= _HUNDREDS:
+            self._with_hundreds.add(unit)
+        was = self._point, self._comma
+        now = self._point and point is not None, self._comma and comma is not None
+        if not any(now):
+            row_before, before = self._last or (row, text)
+            raise ValueError(
+                f"{_quoted(text)} has another decimal separator than {_quoted(before)} in row {row_before}; "
                 "use one for all cells"
             )
-        if (self._point, self._comma) != (was_point, was_comma):
-            self._last = row, bare
-        if point != comma and self._differing is None and None not in (point, comma):
-            self._differing = row, bare
-        return ""
+        self._point, self._comma = now
+        if now != was:
+            self._last = row, text
+        if point != comma and None not in (point, comma):
+            self._differing.setdefault(unit, (row, number))
 
-    def doubt(self) -> tuple[int, str] | None:
-        """The row, and what is wrong with its cell, if nothing tells what a comma or point means; None otherwise.
+    def settle(self) -> tuple[int, str] | None:
+        """The row, and what is wrong with its cell, that only the whole column tells; None if nothing is.
 
         Next to 980, 1.240 may well be 1240.
         """
-        is_odd = self._has_comma or self._has_hundreds
-        if not (self._point and self._comma and is_odd and self._differing):
+        doubtful = (
+            self._differing
+            if self._has_comma
+            else {unit: cell for unit, cell in self._differing.items() if unit in self._with_hundreds}
+        )
+        if self._point and self._comma and doubtful:
+            row, number = min(doubtful.values())
+            thousands, fraction = _with_point(number), _with_comma(number)
+            return (
+                row,
+                f"{_quoted(number)} could be {thousands:.12g} or {fraction:.12g}; write it as one of the two",
+            )
+        return self._settle_unit()
+
+    def _settle_unit(self) -> tuple[int, str] | None:
+        cells: dict[str, tuple[int, str]] = {}
+        for unit, cell in self._first.items():
+            base, _ = _base_of(self.role, unit or self._unit)
+            cells[base] = min(cell, cells.get(base, cell))
+        known = cells.keys() & _DOLLARS or {unit_of(self.role, self._unit)} & _DOLLARS
+        if DOLLAR in cells and len(known) == 1:
+            cells[(*known,)[0]] = cells.pop(DOLLAR)
+        (self.base, first), *others = sorted(cells.items(), key=lambda each: each[1]) or [("", (0, ""))]
+        if not others:
             return None
-        row, text = self._differing
-        thousands, fraction = _with_point(text), _with_comma(text)
+        (other, (row, text)), *_ = others
+        told = f"the unit {other}" if other else "no unit"
+        before = f"the unit {self.base}" if self.base else "no unit"
         return (
             row,
-            f"{_quoted(text)} could be {thousands:.12g} or {fraction:.12g}; write it as one of the two",
+            f"{_quoted(text)} has {told}, but {_quoted(first[1])} in row {first[0]} has {before}; use one in all "
+            "cells, or name it in the header",
         )
 
-    def value(self, text: str) -> float:
-        """The number of a cell that was added without a problem."""
-        found = (_with_point if self._point else _with_comma)(text.strip())
-        return (found or 0.0) * self._scale
+    @property
+    def unit(self) -> str:
+        """That of the header, if the values are in it or converted from it, and else that of the values."""
+        return self._unit if unit_of(self.role, self._unit) == self.base else self.base
+
+    def missing(self) -> str:
+        """Which word stands in the place of a number, if no cell has one; '' for a column that is blank."""
+        if self.has_values or not self._words:
+            return ""
+        row, word = min(self._words.values())
+        return f"{_ROW}{row}, {_quoted(word)}, and no other cell has a number"
+
+    def remark(self) -> str:
+        """How many cells say that there was no response; '' for none."""
+        if not self._failed:
+            return ""
+        row, word = self._words[True]
+        cells = "1 cell says" if self._failed == 1 else f"{self._failed:,} cells say"
+        return (
+            f"{cells} that there was no response ({_quoted(word)} in row {row}); no figure counts it, so that means "
+            "seem better than they are."
+        )
+
+    def value(self, number: float | str, unit: str) -> float:
+        """That of an amount that was added, in the unit `base`."""
+        read = _with_point if self._point else _with_comma
+        found = number if isinstance(number, float) else read(number) or 0.0
+        return found * _base_of(self.role, unit or self._unit)[1]
 
 
 def _quoted(text: str) -> str:

@@ -130,6 +130,32 @@ def read_table(
     asked = Asked(
         prefix=prefix, keep=keep, criteria=criteria, named=named, bot_name=bot_name, units=units or {}
     )
+    how = _How(path, sheet, delimiter, max_rows, form, selection, header_row)
+    found = _read_once(how, asked, on_row)
+    while not isinstance(found, Table):
+        asked = replace(asked, faults={**asked.faults, **found})
+        found = _read_once(how, asked, lambda: None)
+    return found
+
+
+class _How(NamedTuple):
+    """How a file is read."""
+
+    path: Path
+    sheet: str | None
+    delimiter: str
+    max_rows: int
+    form: TextForm
+    selection: Selection
+    header_row: int | None
+
+
+def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | Mapping[int, str]:
+    """The table; or, if another column may take their place, those that have no latency or cost after all.
+
+    These by position, with the reason.
+    """
+    path, sheet, delimiter, max_rows, form, selection, header_row = how
     with open_sheet(path, sheet, form, header_row) as opened:
         place = place_of(path, opened.name)
         number, header = next(opened.rows, (0, ()))
@@ -161,7 +187,7 @@ def read_table(
         if turned := turned_table(place, header, first, asked, is_readable=True):
             raise TableError(turned)
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
-        reader = RowReader(place, columns, delimiter, criteria, opened.room, lines)
+        reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines)
         unused = UnusedColumns(columns, asked, rows)
         known = _Opened(path, place, opened, last, header, columns, unused, selection, messages)
         return _table_of(known, reader, max_rows, on_row)
@@ -301,19 +327,23 @@ class _Opened(NamedTuple):
     """If each row of the file is one."""
 
 
-def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callable[[], None]) -> Table:
+def _table_of(
+    opened: _Opened, reader: RowReader, max_rows: int, on_row: Callable[[], None]
+) -> Table | Mapping[int, str]:
     columns, sheet, selection = opened.columns, opened.sheet, opened.selection
     walk = _Walk(columns)
     shape, units = _units(opened, walk, reader)
     cut_rows = reader.read_all(sampled(units, selection.random_rows), max_rows, on_row)
     reader.report_broken_lists()
-    reader.report_doubtful_numbers()
+    reader.settle_amounts()
     last_row = (
         reader.last_row if shape == WIDE or not walk.numbers else walk.numbers[-1]
     ) or opened.header_row
     merged = tuple(merge_warnings(sheet.merged, columns, opened.header_row, last_row))
     _raise_problems(opened, reader, merged, is_selected=bool(selection and walk.numbers))
-    left_out = {use.letter: use for use in reader.left_out()}
+    settled = {use.letter: use for use in reader.settled()}
+    if columns.has_spare and (faults := {letter: use.why for letter, use in settled.items() if use.why}):
+        return {index: faults[use.letter] for index, use in columns.uses.items() if use.letter in faults}
     blank_rows = walk.blank_between(opened.header_row, last_row)
     messages = opened.messages
     if messages:
@@ -322,9 +352,9 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
     return Table(
         path=opened.path,
         sheet=sheet.name,
-        columns=tuple(left_out.get(use.letter, use) for use in columns.uses.values()),
+        columns=tuple(settled.get(use.letter, use) for use in columns.uses.values()),
         bots=tuple(reader.columns.responses),
-        rows=Rows(reader.lines, reader.columns, reader.numbers),
+        rows=Rows(reader.lines, reader.columns, reader.amounts),
         blank_rows=blank_rows,
         cut_rows=cut_rows,
         chunks=reader.chunks,

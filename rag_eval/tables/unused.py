@@ -46,7 +46,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
-from rag_eval.tables.spending import is_number
+from rag_eval.tables.spending import amount_in
 
 ROWS_SEEN = 50
 _LONG = 80
@@ -103,12 +103,20 @@ class FirstRows:
                 return False
         return True
 
-    def are_numbers(self, index: int) -> bool:
-        """Whether there are cells in the column, and at least half of them are numbers."""
-        cells = [cell for _, row in self._rows if not is_blank(cell := cell_at(row, index))]
-        return bool(cells) and 2 * sum(isinstance(cell, str) and is_number(cell) for cell in cells) >= len(
-            cells
-        )
+    def why_no_amounts(self, index: int, role: str) -> str | None:
+        """Why most cells of a column are not amounts of this role, with the first such row; '' if they are.
+
+        None if no cell tells.
+        """
+        amounts, fault, faults = 0, "", 0
+        for number, row in self._rows:
+            if is_blank(cell := cell_at(row, index)):
+                continue
+            try:
+                amounts += amount_in(cell, role) is not None
+            except ValueError as error:
+                fault, faults = fault or f"row {number}, {error}", faults + 1
+        return fault if faults > amounts else "" if amounts else None
 
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)
