@@ -653,6 +653,33 @@ def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudg
     assert all(found == pytest.approx(wanted) for found, wanted in gaps)
 
 
+def test_what_the_scores_cost_is_told_apart_from_what_the_pairs_cost(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The requests of this command are shown; a cost of which a part is unknown is unknown."""
+    answers(tmp_path / "in.xlsx", 12, (0, 3))
+    prices = "[prices]\ninput = 1000\noutput = 1000\n"
+    for name, config in (("known", prices), ("unknown", "")):
+        (tmp_path / "config.ini").write_text(config)
+        assert (
+            run_cli("in.xlsx", *SINGLE, "-o", f"{name}.xlsx", "--json", f"{name}.json", **azure(judge)).code
+            == 0
+        )
+    (tmp_path / "config.ini").write_text(prices)
+    before = run_of(tmp_path / "known.json")["end"]["usage"]
+    judge.requests.clear()
+    ended = run_cli("known.json", "--head-to-head", "-o", "a.xlsx", "--json", "a.json", **azure(judge))
+    usage = run_of(tmp_path / "a.json")["end"]["usage"]
+    assert usage["requests"] == before["requests"] + len(judge.requests)
+    assert (usage["earlier_requests"], usage["earlier_cost"]) == (before["requests"], before["cost"])
+    assert usage["cost"] > before["cost"]
+    assert f"({usage['requests']} requests, " in ended.out
+    assert f" tokens; last command: {len(judge.requests)} requests)" in ended.out
+    ended = run_cli("unknown.json", "--head-to-head", "-o", "b.xlsx", "--json", "b.json", **azure(judge))
+    assert run_of(tmp_path / "b.json")["end"]["usage"]["cost"] is None
+    assert "cost unknown" in ended.out
+
+
 @pytest.mark.parametrize("words", [("--against", "in.xlsx"), ("--batch",), ("--until-clear",)])
 def test_what_the_json_of_a_run_cannot_have_is_refused(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...]

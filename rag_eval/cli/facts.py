@@ -191,9 +191,11 @@ def usage_line(facts: "RunFacts") -> str:
     not_run = usage.failures.get(NOT_RUN, 0)
     counts = [f"{usage.calls} answered", f"{usage.cached} cached", f"{usage.failed - not_run} failed"]
     counts += [f"{not_run} not made"] if not_run else []
+    now = usage.requests - usage.earlier_requests
+    last = f"; last command: {now} requests" if usage.earlier_requests else ""
     return (
         f"Judge calls: {', '.join(counts)} "
-        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), "
+        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens{last}), "
         f"cost {cost_words(usage, facts.currency)}. "
         f"Duration: {facts.seconds:.1f} s."
     )

@@ -65,8 +65,8 @@ class Job:
         loaded = self._session.load_settings(self._named_input)
         if self._options.report_only and self._session.input.suffix.lower() == ".json":
             return self._report_again(loaded)
-        if self._options.head_to_head and _is_run(self._session.input):
-            return self._compare_again(loaded)
+        if self._options.head_to_head and (run := _run_in(self._session.input)):
+            return self._compare_again(loaded, run)
         self._session.rubric = rubric_of(loaded.settings)
         _refuse_looks(self._options)
         _refuse_offline_pairs(loaded.settings)
@@ -234,10 +234,9 @@ class Job:
         rendered = _rendered(facts, settings) if processes > 1 else None
         return open_evaluation(judges, settings, processes, rendered, self._workers), rendered
 
-    def _compare_again(self, loaded: "LoadedSettings") -> ExitCode:
+    def _compare_again(self, loaded: "LoadedSettings", run: "RecordedRun") -> ExitCode:
         """The pairs of a run's JSON, which keeps its scores: only pairs are judged and paid for."""
         from rag_eval.configuration.effective import describe_judge
-        from rag_eval.report.recorded import RecordedRun
         from rag_eval.run.pairs import PairJudge
 
         for option, is_given, why in (
@@ -250,7 +249,7 @@ class Job:
                     f"{option}: cannot be used with the JSON of a run, since {why}; name the sheet of the run as INPUT "
                     f"or leave {option} out"
                 )
-        settings, run = loaded.settings, RecordedRun.read(self._session.input)
+        settings = loaded.settings
         run.check_slices(settings.report.slice_by)
         self._session.people.join(result.case for result in run.results)
         self._paths.check(loaded)
@@ -310,19 +309,14 @@ def _stats(evaluation: "Evaluation", table: "Table | RecordedRun") -> "RunStats"
     from rag_eval.report.recorded import RecordedRun
 
     stats = evaluation.stats()
-    return replace(stats, usage=table.paid + stats.usage) if isinstance(table, RecordedRun) else stats
+    return replace(stats, usage=table.with_paid(stats.usage)) if isinstance(table, RecordedRun) else stats
 
 
-def _is_run(path: Path) -> bool:
-    """Whether a file is the JSON of a run, and no table of another tool."""
-    from rag_eval.results.stored import read_run_document
+def _run_in(path: Path) -> "RecordedRun | None":
+    """The run whose JSON the file is, if it is one."""
+    from rag_eval.report.recorded import RecordedRun
 
-    if path.suffix.lower() != ".json":
-        return False
-    try:
-        return "format" in read_run_document(path)
-    except (OSError, ValueError):
-        return False
+    return RecordedRun.found(path)
 
 
 def _refuse_offline_pairs(settings: "Settings") -> None:

@@ -2,8 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -53,8 +54,21 @@ class RecordedRun:
         the case and the member, when the file is anything else.
         """
         check_is_file(path)
+        return cls._made_of(path, partial(read_run_document, path))
+
+    @classmethod
+    def found(cls, path: Path) -> Self | None:
+        """The same; None for a file that is something else, such as a table in JSON."""
         try:
-            document = read_run_document(path)
+            document = read_run_document(path) if path.suffix.lower() == ".json" else {}
+        except (OSError, ValueError):
+            return None
+        return cls._made_of(path, lambda: document) if "format" in document else None
+
+    @classmethod
+    def _made_of(cls, path: Path, read: Callable[[], Json]) -> Self:
+        try:
+            document = read()
             if "format" not in document:
                 raise KeyError("format")
             cases = document["cases"]
@@ -88,6 +102,12 @@ class RecordedRun:
         """What it took, all of it by earlier commands."""
         usage = self.facts.usage
         return replace(usage, earlier_requests=usage.requests, earlier_cost=usage.cost or 0.0)
+
+    def with_paid(self, now: Usage) -> Usage:
+        """What it took together with what was paid for it now; of an unknown cost nothing is known."""
+        total = self.paid + now
+        is_known = not self.paid.requests or self.paid.cost is not None
+        return total if is_known else replace(total, cost=None, earlier_cost=0.0)
 
     def check_slices(self, slice_by: str) -> None:
         """Raises InputError if the run was recorded without the column `slice_by`; '' asks for no slices."""
