@@ -1112,13 +1112,53 @@ def test_every_column_of_the_results_can_be_asked_for(where: str, rows: list[int
 
 
 @pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("latency > 100", [3]),
+        ("Latency (ms) <= 100", [2]),
+        ("latency =", [4]),
+        ("cost < 0.01", [2, 3]),
+        ("citation_precision < 1", [3]),
+        ("Citation Precision = 1", [2]),
+        ("doc_recall < 1", [3]),
+        ("Doc Recall@5 = 1", [2, 4]),
+        ("human_faithfulness = 0", [4]),
+        ("human_cites = 1", [2]),
+    ],
+)
+def test_every_number_of_a_case_can_be_asked_for(where: str, rows: list[int]) -> None:
+    facts = facts_of(
+        ["A"], 3, metrics=("faithfulness",), further={"citation_precision": "Citation Precision"}, has_gold=True,
+        has_labels=True, criteria=("cites",), spent_units={"latency": "ms", "cost": ""},
+    )  # fmt: skip
+    more: list[dict[str, object]] = [
+        {"spent": {"latency": 90.0, "cost": 0.0}, "human": {"cites": 1.0}},
+        {"spent": {"latency": 120.5, "cost": 0.009}, "gold_ids": ("a", "b"), "retrieved_ids": ("b",)},
+        {"spent": {"cost": 0.5}, "human": {"faithfulness": 0.0}},
+    ]
+    results = [
+        replace(result, case=replace(result.case, **{"gold_ids": ("a",), "retrieved_ids": ("a",), **its}))
+        for result, its in zip([plain_result(2), plain_result(3), plain_result(4)], more, strict=True)
+    ]
+    precisions = [Score.scored("citation_precision", value) for value in (1.0, 0.5)]
+    results[:2] = [
+        replace(result, further={"citation_precision": score})
+        for result, score in zip(results, precisions, strict=False)
+    ]
+    selection = CaseSelection([Condition.parse(where)], facts)
+    assert [each.case.row for each in selection.chosen(iter(results))] == rows
+    with pytest.raises(InputError, match="is not a number"):
+        CaseSelection([Condition.parse(f"{Condition.parse(where).column} < high")], facts)
+
+
+@pytest.mark.parametrize(
     ("where", "problem"),
     [
         (
             "Faithfulnes < 1",
             "--where: 'Faithfulnes' is not a column of the results; did you mean 'faithfulness'?",
         ),
-        ("recall < 1", "--where: 'recall' is not a column of the results; the names are 'row', 'source', "),
+        ("recall < 1", "--where: 'recall' is not a column of the results; the names are 'source', 'bot', "),
         ("rqs < high", "--where: 'high' is not a number; rqs is compared with one, such as 0.3"),
         ("row = x", "--where: 'x' is not a number; row is"),
         ("source_row = x", "--where: 'x' is not a number; source_row is"),

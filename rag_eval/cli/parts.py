@@ -74,8 +74,9 @@ def report(folder: Path, **values: Any) -> None:
 def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     """Write the cases of a run in shards for which all conditions hold to a workbook.
 
-    NAME is row, source, bot, query, response, rqs, failure_modes, a metric such as faithfulness, or its
-    faithfulness_outcome or faithfulness_code. OP is one of = != ~ < <= > >=.
+    NAME is row, source, bot, query, response, rqs, failure_modes, latency, cost, a metric such as faithfulness, or
+    its faithfulness_outcome or faithfulness_code; a retrieval measure such as recall_5, or a label such as
+    human_faithfulness. OP is one of = != ~ < <= > >=.
     """
     from rag_eval.cli.shard_report import found_run
     from rag_eval.report.case_sheet import write_cases

@@ -5,6 +5,8 @@ from typing import Any
 
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
+from rag_eval.report.column import spent_header
+from rag_eval.retrieval import RetrievalScores, label_of, scores_of_case
 from rag_eval.shards.folder import measures_of
 from rag_eval.tables.names import nearest, squeezed
 from rag_eval.tables.selection import Condition
@@ -16,7 +18,11 @@ class CaseSelection:
     def __init__(self, conditions: Sequence[Condition], facts: RunFacts) -> None:
         """Raises InputError for a name that is not a column of the results."""
         known = {squeezed(name): name for name in _columns(facts)}
-        labels = {squeezed(label): name for name, label in {**SCORE_LABELS, **facts.further}.items()}
+        headers = {name: spent_header(name, facts) for name in facts.spent_units}
+        headers |= {name: label_of(name) for name in _measures_of_documents(facts)}
+        labels = {
+            squeezed(label): name for name, label in {**SCORE_LABELS, **facts.further, **headers}.items()
+        }
         known = {**{label: name for label, name in labels.items() if name in known.values()}, **known}
         known[squeezed("Failure Mode")] = "failure_modes"
         self.seen = 0
@@ -27,7 +33,7 @@ class CaseSelection:
             if name is None:
                 hint = nearest(condition.column, _columns(facts), "names")
                 raise InputError(f"--where: '{condition.column[:60]}' is not a column of the results{hint}")
-            if name in (*measures_of(facts), "rqs", "row", "source_row") and not condition.is_of_number:
+            if name in _numbers(facts) and not condition.is_of_number:
                 raise InputError(
                     f"--where: '{condition.value[:60]}' is not a number; {name} is compared with one, such as 0.3"
                 )
@@ -42,11 +48,29 @@ class CaseSelection:
 
 
 def _columns(facts: RunFacts) -> list[str]:
-    scores = [column for name in measures_of(facts) for column in (name, f"{name}_outcome", f"{name}_code")]
-    return [*_OF_CASE, "rqs", "failure_modes", *(["rubric_passed"] if facts.rubric else []), *scores]
+    further = [column for name in measures_of(facts) for column in (f"{name}_outcome", f"{name}_code")]
+    return [
+        *_OF_CASE,
+        *_numbers(facts),
+        "failure_modes",
+        *(["rubric_passed"] if facts.rubric else []),
+        *further,
+    ]
 
 
-_OF_CASE = ("row", "source", "source_row", "bot", "query", "response", "reference", "recommendation")
+def _numbers(facts: RunFacts) -> list[str]:
+    """The columns of numbers."""
+    labels = [f"{_LABEL}{name}" for name in (*measures_of(facts), *facts.criteria) if facts.has_labels]
+    of_case = [*facts.spent_units, *_measures_of_documents(facts), *labels]
+    return ["row", "source_row", "rqs", *measures_of(facts), *of_case]
+
+
+def _measures_of_documents(facts: RunFacts) -> list[str]:
+    return [*RetrievalScores.of("", (), ()).values()] if facts.has_gold else []
+
+
+_LABEL = "human_"
+_OF_CASE = ("source", "bot", "query", "response", "reference", "recommendation")
 
 
 def _values(result: CaseResult) -> Mapping[str, Any]:
@@ -64,6 +88,9 @@ def _values(result: CaseResult) -> Mapping[str, Any]:
         "failure_modes": " | ".join(result.failure_modes),
         "rubric_passed": None if result.rubric is None or result.rubric.passed is None
         else ("yes" if result.rubric.passed else "no"),
+        **case.spent,
+        **(documents.values() if (documents := scores_of_case(case)) else {}),
+        **{f"{_LABEL}{name}": label for name, label in case.human.items()},
     }  # fmt: skip
     for name, score in {**result.scores, **result.further, "toxicity": result.toxicity}.items():
         values |= {name: score.value, f"{name}_outcome": str(score.outcome), f"{name}_code": score.code}
