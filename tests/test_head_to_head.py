@@ -4,11 +4,13 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from csv import DictReader
 from dataclasses import replace
+from io import StringIO
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,10 @@ ONE_PROCESS = "[evaluation]\nmax_workers = 1\n"
 def paid(judge: FakeJudge) -> Counter[str]:
     """How often each comparison was asked for."""
     return Counter(json.dumps(each.body, sort_keys=True) for each in judge.requests if each.task == "pair")
+
+
+def history_lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
 
 
 def run_of(path: Path) -> Any:
@@ -992,6 +998,61 @@ def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJ
     assert ended.code == 2
     assert "add a second column Bot_<name>" in ended.err
     assert not [*(tmp_path / "none").rglob("*.parquet")]
+
+
+# History
+
+
+def test_a_history_keeps_win_rates_with_their_counts_and_verdicts(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--history", "h", "--html", "r.html", "--csv", "csv")
+    answers(tmp_path / "in.xlsx", 14, (0, 4, 6))
+    assert rag_eval(*words, **azure(judge)).code == 0
+    (line,) = history_lines(tmp_path / "h")
+    assert "pairs" not in line
+    assert not {"Win Rate", "Head to Head"} & read_sheet(tmp_path / "r.xlsx", "History")[0].keys()
+    assert rag_eval(*words, "--head-to-head", "--json", "r.json", **azure(judge)).code == 0
+    found = run_of(tmp_path / "r.json")["head_to_head"]["pairs"]
+    pairs = history_lines(tmp_path / "h")[-1]["pairs"]
+    assert [(each["one"], each["other"]) for each in pairs] == [*combinations(BOTS[:3], 2)]
+    for kept, shown in zip(pairs, found, strict=True):
+        assert kept["interval"] == [shown["interval"]["low"], shown["interval"]["high"]]
+        assert (kept["win_rate"], kept["queries"]) == (shown["win_rate"], shown["queries"] == 14 and 14)
+    assert pairs[0]["verdict"] == "preferred"
+    birch = next(
+        each for each in reversed(read_sheet(tmp_path / "r.xlsx", "History")) if each["Bot"] == "Birch"
+    )
+    against = [1 - pairs[0]["win_rate"], pairs[2]["win_rate"]]
+    assert birch["Win Rate"] == pytest.approx(sum(against) / 2)
+    assert birch["Head to Head"].startswith("Atlas: 0% of 14 (95% CI 0–")
+    assert "), not preferred; Cedar: " in birch["Head to Head"]
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "not preferred; Cedar: " in page.partition("History: 2 runs")[2]
+    table = [*DictReader(StringIO((tmp_path / "csv" / "history.csv").read_text(encoding="utf-8-sig")))]
+    assert [each["Win Rate Scored"] for each in table] == ["0", "28"] * 3
+    assert "    Atlas: 0% of 14 (95% CI 0–" in rag_eval("history", "h").out
+    path = tmp_path / "h" / "history.jsonl"
+    path.write_text(path.read_text().replace('"win_rate": 1.0', '"win_rate": 1.5'))
+    assert "a win rate is outside 0 to 1" in rag_eval("history", "h").err
+
+
+def test_the_history_of_a_matching_has_the_verdict_on_all_bots(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 60, (0, 2, 4, 6))
+    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--history", "h", "--json", "r.json")
+    assert rag_eval(*words, **azure(judge)).code == 0
+    (line,) = history_lines(tmp_path / "h")
+    strengths = run_of(tmp_path / "r.json")["head_to_head"]["strengths"]
+    kept = {each["one"]: each for each in line["pairs"] if each["other"] is None}
+    assert [kept[each["bot"]]["win_rate"] for each in strengths] == [each["win_rate"] for each in strengths]
+    assert kept["Dune"]["verdict"] == "weaker than the strongest"
+    assert {each["verdict"] for each in line["pairs"] if each["other"]} == {""}
+    (dune,) = (each for each in read_sheet(tmp_path / "r.xlsx", "History") if each["Bot"] == "Dune")
+    assert re.search(
+        r"; an average bot: \d+% of 60 \(95% CI .*\), weaker than the strongest$", dune["Head to Head"]
+    )
 
 
 # Recorded judges

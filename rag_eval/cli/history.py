@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Runs of each bot that the terminal shows."""
+_PAIRS = 5
+"""Other bots that each of them was compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _lines(history: "History") -> list[str]:
     from itertools import groupby
 
     from rag_eval.results.run_history import bots_in_time
-    from rag_eval.texts.display import shorten
+    from rag_eval.texts.display import printable, shorten
 
     lines = []
     for bot, found in groupby(bots_in_time(history), key=lambda line: line.bot.bot):
@@ -124,6 +126,7 @@ def _lines(history: "History") -> list[str]:
             lines.append(
                 f"  {started}  RQS {value:>6}  {limits:<22}  {mean.scored:>6,} scored  {line.verdict}"
             )
+            lines += [f"    {printable(pair.words)}" for pair in line.run.pairs_of(bot)[:_PAIRS]]
     return lines
 
 

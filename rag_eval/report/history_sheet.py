@@ -15,7 +15,7 @@ from rag_eval.report.notes import Note
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.paired import PairedMeans
-from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
+from rag_eval.results.run_history import BotInTime, History, PairOfRun, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
 from rag_eval.texts.display import printable, shorten
 
@@ -126,6 +126,7 @@ def history_columns(history: History) -> list[Column[BotInTime]]:
             for name in SPENT_LABELS
             if any(name in run.spent_units for run in history.runs)
         ),
+        *(_PAIR_COLUMNS if any(run.pairs for run in history.runs) else ()),
         plain_column("Judge", 34, Look.NAME, lambda line: line.run.judge),
         plain_column("Input", 24, Look.NAME, lambda line: line.run.input_name),
         plain_column("Cost", NUMBER_WIDTH, Look.RQS, lambda line: line.run.cost, _ABOUT_COST),
@@ -195,6 +196,44 @@ def _above(line: BotInTime) -> float:
     return line.bot.interval[1] - (line.bot.rqs.value or 0.0) if line.bot.interval else 0.0
 
 
+def _compared(line: BotInTime) -> list[PairOfRun]:
+    """With other bots, and not with an average one."""
+    pairs = line.run.pairs_of(line.bot.bot)
+    return [pair for pair in pairs if pair.other is not None and pair.win_rate is not None]
+
+
+def _comparisons(line: BotInTime) -> int:
+    return sum(pair.queries for pair in _compared(line))
+
+
+def _win_rate_cell(line: BotInTime) -> Cell:
+    count = _comparisons(line)
+    won = sum((pair.win_rate or 0.0) * pair.queries for pair in _compared(line))
+    return Cell(won / count, Look.PERCENT, count=count) if count else Cell(None, Look.PERCENT)
+
+
+def _preferences(line: BotInTime) -> str:
+    words = [pair.words for pair in line.run.pairs_of(line.bot.bot)]
+    more = [f"{len(words) - _MOST_OTHERS} more"] if len(words) > _MOST_OTHERS else []
+    return "; ".join([*words[:_MOST_OTHERS], *more])
+
+
+_MOST_OTHERS = 5
+"""Bots that are named with the win rate against them."""
+_ABOUT_WINS = (
+    "Share of the bot's comparisons with other bots that it won, a tie as half; in brackets their number. Runs with "
+    "other bots are not comparable."
+)
+_PAIR_COLUMNS: Sequence[Column[BotInTime]] = (
+    Column("Win Rate", NUMBER_WIDTH + 4, _win_rate_cell, about=_ABOUT_WINS, count=_comparisons),
+    plain_column(
+        "Head to Head",
+        44,
+        Look.NAME,
+        _preferences,
+        "Win rate against each other bot, with the verdict of that run.",
+    ),
+)
 _DAY, _BELOW, _ABOVE = "Day", "Below", "Above"
 _RUNS: ReportTable[History, BotInTime] = ReportTable(
     name="Runs",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
 from rag_eval.report.column import Cell, Column, interval_columns, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.results.verdict import preference_words, trust_words
+from rag_eval.results.verdict import preference_words, strength_words, trust_words
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
@@ -68,13 +68,11 @@ def _longer_wins(pair: "PairSummary") -> float | None:
 
 def strength_columns(found: "HeadToHead | None") -> "list[Column[Strength]]":
     """With a verdict if no pair has one."""
-    verdict: Column[Strength] = plain_column(
-        "Verdict",
-        34,
-        Look.TEXT,
-        lambda each: "weaker than the strongest" if each.is_behind else "",
-        _ABOUT_BEHIND,
-    )
+
+    def words(each: "Strength") -> str:
+        return strength_words(each, found) if found else ""
+
+    verdict: Column[Strength] = plain_column("Verdict", 34, Look.TEXT, words, _ABOUT_BEHIND)
     return [
         plain_column("Bot", 20, Look.NAME, lambda each: each.bot),
         plain_column("Expected Win Rate", 11, Look.PERCENT, lambda each: each.win_rate, _ABOUT_STRENGTH),

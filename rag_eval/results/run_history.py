@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
 from rag_eval.records import (
+    MATCHING,
     METRIC_LABELS,
     SPENT_LABELS,
     TOXICITY,
@@ -39,12 +40,15 @@ from rag_eval.results.baseline import (
 from rag_eval.results.paired import Direction, PairedMeans, common_words, queries_words
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
-from rag_eval.texts.display import shorten
+from rag_eval.results.verdict import NOT_PREFERRED, PREFERRED, preference_words, strength_words
+from rag_eval.texts.display import percent, shorten
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from rag_eval.results.findings import Findings
+    from rag_eval.results.head_to_head import HeadToHead
+    from rag_eval.results.intervals import Interval
 
 FORMAT = 1
 LINES, CASES = "history.jsonl", "runs"
@@ -91,6 +95,48 @@ class BotOfRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairOfRun:
+    """How often the responses of one bot were preferred to those of another."""
+
+    one: str
+    other: str | None
+    """None for an average bot, from the pairs of all bots."""
+    queries: int
+    """Queries for which they were compared."""
+    win_rate: float | None
+    """Of `one`, 0 to 1, a tie as half; None without any."""
+    interval: tuple[float, float] | None
+    """95%; None for few queries."""
+    verdict: str = ""
+    """What can be said of `one`, in words; empty if the verdict is on all pairs together."""
+
+    def seen_from(self, bot: str) -> "PairOfRun":
+        """The same with this bot as `one`."""
+        if bot == self.one:
+            return self
+        return replace(
+            self,
+            one=bot,
+            other=self.one,
+            win_rate=None if self.win_rate is None else 1 - self.win_rate,
+            interval=self.interval and (1 - self.interval[1], 1 - self.interval[0]),
+            verdict=_MIRRORED.get(self.verdict, self.verdict),
+        )
+
+    @property
+    def words(self) -> str:
+        """Such as 'Birch: 58% of 20 (95% CI 51–65%), preferred'."""
+        rate = "–" if self.win_rate is None else percent(self.win_rate)
+        limits = [percent(limit) for limit in self.interval or ()]
+        told = f"{self.other or 'an average bot'}: {rate} of {self.queries:,}"
+        told += f" (95% CI {limits[0].rstrip('%')}–{limits[1]})" if limits else ""
+        return f"{told}, {self.verdict}" if self.verdict else told
+
+
+_MIRRORED = {PREFERRED: NOT_PREFERRED, NOT_PREFERRED: PREFERRED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRun:
     """One line of the history: all that a run leaves of itself besides its values by case."""
 
@@ -122,6 +168,12 @@ class HistoryRun:
     """Id of the comparable run before; empty without one, and if its values by case were lost."""
     changes: tuple[PairedMeans, ...] = ()
     """What changed since that run, case by case, tested together."""
+    pairs: tuple[PairOfRun, ...] = ()
+    """Of every two bots once, if responses were compared in pairs."""
+
+    def pairs_of(self, bot: str) -> list[PairOfRun]:
+        """As this bot sees them."""
+        return [pair.seen_from(bot) for pair in self.pairs if bot in (pair.one, pair.other)]
 
     def unlike(self, other: "HistoryRun | RunFacts") -> tuple[str, ...]:
         """What makes the means of two runs incomparable, whatever the bots answered; empty if nothing does."""
@@ -211,7 +263,8 @@ def read_history(folder: Path) -> History:
 
 def run_line(run: HistoryRun) -> str:
     """The run as a line of history.jsonl, without the line's end."""
-    return json.dumps(_adapter().dump_python(run, mode="json"), allow_nan=False)
+    plain = _adapter().dump_python(run, mode="json", exclude=None if run.pairs else {"pairs"})
+    return json.dumps(plain, allow_nan=False)
 
 
 def run_of(
@@ -239,6 +292,7 @@ def run_of(
         spent_units=facts.spent_units,
         since=since,
         changes=findings.since_last or (),
+        pairs=_pairs(findings.head_to_head),
     )
 
 
@@ -281,7 +335,7 @@ def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
     return BotOfRun(
         bot=bot.bot,
         rqs=bot.rqs,
-        interval=(interval.low, interval.high) if interval else None,
+        interval=_limits(interval),
         metrics={**bot.metrics, **toxicity},
         queries=bot.total_queries,
         judged=bot.judged_queries,
@@ -291,6 +345,40 @@ def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
             for name, its in bot.spent.items()
         },
     )
+
+
+def _pairs(found: "HeadToHead | None") -> tuple[PairOfRun, ...]:
+    if found is None:
+        return ()
+    is_matching = found.choice == MATCHING
+    pairs = [
+        PairOfRun(
+            one=pair.one,
+            other=pair.other,
+            queries=pair.queries,
+            win_rate=pair.win_rate,
+            interval=_limits(pair.interval),
+            verdict="" if is_matching else preference_words(pair, found),
+        )
+        for pair in found.pairs
+    ]
+    strengths = [
+        PairOfRun(
+            one=each.bot,
+            other=None,
+            queries=each.queries,
+            win_rate=each.win_rate,
+            interval=_limits(each.interval),
+            verdict=strength_words(each, found),
+        )
+        for each in found.strengths
+        if is_matching
+    ]
+    return (*pairs, *strengths)
+
+
+def _limits(interval: "Interval | None") -> tuple[float, float] | None:
+    return (interval.low, interval.high) if interval else None
 
 
 def _rounded(weights: Mapping[str, float]) -> Mapping[str, float]:
@@ -389,6 +477,7 @@ def _run_of(line: bytes) -> HistoryRun:
             raise ValueError("a count is below 0, or above the number of queries")
     for change in run.changes:
         _check_change(change)
+    _check_pairs(run)
     if run.rows < 0 or (run.cost or 0) < 0:
         raise ValueError("a number is below 0")
     if not run.id.replace("-", "").isalnum() or not run.id.isascii():
@@ -404,6 +493,14 @@ def _check_spent(bot: BotOfRun, run: HistoryRun) -> None:
     amounts = (number for its in bot.spent.values() for number in (its.mean, its.total, its.median, its.p95))
     if not all(number >= 0 for number in amounts):
         raise ValueError("a latency or a cost is below 0")
+
+
+def _check_pairs(run: HistoryRun) -> None:
+    rates = [
+        rate for pair in run.pairs for rate in (pair.win_rate, *(pair.interval or ())) if rate is not None
+    ]
+    if not all(map(is_score, rates)) or any(pair.queries < 0 for pair in run.pairs):
+        raise ValueError("a win rate is outside 0 to 1, or its number of queries is below 0")
 
 
 def _check_change(change: PairedMeans) -> None:

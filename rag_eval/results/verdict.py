@@ -24,7 +24,7 @@ from rag_eval.texts.display import decimals, digits_beside, digits_that_differ, 
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
-    from rag_eval.results.head_to_head import HeadToHead, PairSummary
+    from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
     from rag_eval.results.intervals import Interval
 
 NAME_LIMIT = 60
@@ -632,17 +632,28 @@ def _by_strengths(found: "HeadToHead", best: str) -> str:
     return f"Side by side, another bot is first, not clearly before {_short(best)}: {told}."
 
 
+PREFERRED, NOT_PREFERRED = "preferred", "not preferred"
+_UNFIT = "no verdict: the judge failed its controls"
+
+
+def strength_words(strength: "Strength", found: "HeadToHead") -> str:
+    """The verdict on a bot among all others for a cell next to its figures; empty if there is none."""
+    if found.trust.problem:
+        return _UNFIT
+    return "weaker than the strongest" if strength.is_behind else ""
+
+
 def preference_words(pair: "PairSummary", found: "HeadToHead | None") -> str:
     """The verdict on two bots for a cell beside their figures."""
     if pair.win_rate is None:
         return "not judged"
     if found and found.trust.problem:
-        return "no verdict: the judge failed its controls"
+        return _UNFIT
     if pair.queries < FEWEST_ROWS:
         return "too few queries"
     if not pair.is_significant:
         return "not clear over all pairs" if pair.is_clear_by_itself else "no clear preference"
-    return "preferred" if pair.win_rate > 0.5 else "not preferred"
+    return PREFERRED if pair.win_rate > 0.5 else NOT_PREFERRED
 
 
 def trust_words(found: "HeadToHead") -> Iterator[str]:
