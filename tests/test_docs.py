@@ -31,7 +31,7 @@ from rag_eval.metrics.answer_correctness import LONG, MOST_GAIN, SHORT
 from rag_eval.metrics.context_precision import USEFUL_FROM
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
-from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
+from rag_eval.records import METRIC_LABELS, SPENT_LABELS, TOXICITY, FailureMode, Score
 from rag_eval.report import charts, csv_files, extra_columns
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.judge_tables import JUDGE_TABLES
@@ -43,6 +43,7 @@ from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.gates import GateOn
 from rag_eval.results.scoring import failure_modes
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
+from rag_eval.retrieval import RetrievalScores
 from rag_eval.shards.plan import SHARD_ROWS
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.tables import bounds, names
@@ -342,11 +343,19 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
 
 def test_the_names_for_selecting_cases_are_listed() -> None:
     section = TEXTS["docs/cli.md"].partition("## `rag-eval cases`")[2].partition("\n|Option")[0]
-    listed = re.findall(r"`([a-z_]+)`", section.partition("NAME is")[2].partition("The operators")[0])
-    facts = replace(facts_of("A", 1), rubric="r", further={})
+    listed = re.findall(r"`([a-z_0-9]+)`", section.partition("NAME is")[2].partition("The operators")[0])
+    facts = replace(
+        facts_of("A", 1), rubric="r", further={}, has_gold=True, has_labels=True, spent_units=SPENT_LABELS
+    )
     with pytest.raises(InputError) as error:
         CaseSelection([Condition.parse("zzz = 1")], facts)
-    names = set(re.findall(r"'([a-z_]+)'", str(error.value).partition("the names are")[2]))
+    names = set(re.findall(r"'([a-z_0-9]+)'", str(error.value).partition("the names are")[2]))
+    examples = {name for name in listed if name.startswith("human_") or name in ("doc_recall", "recall_5")}
+    assert examples <= names
+    names -= {
+        name for name in names if name.startswith("human_") or name in RetrievalScores.of("", (), ()).values()
+    }
+    listed = [name for name in listed if name not in (*examples, "citation_recall")]
     scores = {f"{name}{end}" for name in (*METRIC_LABELS, TOXICITY) for end in ("", "_outcome", "_code")}
     assert names == {*listed, *scores}
 
