@@ -1000,6 +1000,31 @@ def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJ
     assert not [*(tmp_path / "none").rglob("*.parquet")]
 
 
+# Links
+
+
+def test_each_pair_links_to_its_case(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """Repeats of a query are cases of their own, and a control is of its own bot."""
+    table = answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
+    book = load_workbook(table)
+    book.active.append([cell.value for cell in book.active[2]])
+    book.save(table)
+    for evidence in ("false", "true"):
+        (tmp_path / "config.ini").write_text(f"[report]\nevidence = {evidence}\n")
+        ended = rag_eval("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge))
+        assert ended.code == 0, ended.err
+        book = load_workbook(tmp_path / "r.xlsx")
+        cases, pairs = book["Per-Query Metrics"], book["Pairs"]
+        of_case, of_pair = ([cell.value for cell in sheet[1]] for sheet in (cases, pairs))
+        for line in pairs.iter_rows(min_row=2):
+            sheet, _, cell = line[0].hyperlink.location.partition("!")
+            assert sheet == "'Per-Query Metrics'"
+            found = cases[cases[cell].row]
+            for name in ("Row", "Bot"):
+                assert found[of_case.index(name)].value == line[of_pair.index(name)].value
+        assert pairs.max_row == 1 + 13 * 3 + 13
+
+
 # History
 
 

@@ -21,6 +21,7 @@ from rag_eval.records import (
     CriterionVerdict,
     Evidence,
     Outcome,
+    PairVerdict,
     RubricOutcome,
     Score,
 )
@@ -637,3 +638,19 @@ def test_the_comparison_of_judges_asks_for_nothing_and_shows_hostile_texts_as_te
     assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     assert driver.get_log("browser") == []
     assert requests_of(driver) == [url]
+
+
+def test_a_pair_leads_to_the_case_of_the_other_bot(show: Show) -> None:
+    results = small_run()
+    said = PairVerdict(
+        "Birch", Outcome.SCORED, 1.0, ("this", "this"), reasons=("Atlas names the height.", "So it does.")
+    )
+    results[2] = replace(results[2], pairs=(said,))
+    driver = show(results, "#row-3-2")
+    wait_until(driver, "return document.querySelector('dialog .plain .link') !== null")
+    (section,) = (each for each in texts(driver, "dialog section") if each.startswith("Head to head"))
+    assert section.startswith("Head to headAtlas against Birch: Atlas. Atlas names the height. | So it does.")
+    assert texts(driver, "dialog .plain .link") == ["Atlas"]
+    driver.find_element("css selector", "dialog .plain .link").click()
+    wait_until(driver, "return location.hash === '#row-3-1'")
+    wait_until(driver, "return document.querySelector('dialog .plain .link')?.textContent === 'Birch'")

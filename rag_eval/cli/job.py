@@ -358,11 +358,9 @@ _IDLE_OFFLINE = ("offline", "offline-file")
 
 def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None":
     """What takes the rows of the first sheet from the workers; None where they depend on what else is written."""
-    from rag_eval.report.case_table import RenderedCases
-    from rag_eval.report.worksheet import SHEET_ROWS
+    from rag_eval.report.case_table import RenderedCases, fits_sheet
 
-    fits = facts.rows * len(facts.bots) < SHEET_ROWS
-    return RenderedCases(facts) if fits and not settings.report.evidence else None
+    return RenderedCases(facts) if fits_sheet(facts) and not settings.report.evidence else None
 
 
 def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome") -> bool:

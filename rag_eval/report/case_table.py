@@ -30,6 +30,11 @@ Rendered = tuple["Piece", int, Sequence[tuple[int, int, str, float]]]
 """The XML of rows, how many of their texts were cut, and place, kind and weight of each note: values for a pipe."""
 
 
+def fits_sheet(facts: RunFacts, sheet_rows: int = SHEET_ROWS) -> bool:
+    """Whether every case has its line on the sheet, in the order of the results. `sheet_rows` include the header."""
+    return facts.rows * len(facts.bots) < sheet_rows
+
+
 def case_table(
     worksheet: "Worksheet",
     facts: RunFacts,

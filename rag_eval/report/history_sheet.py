@@ -228,7 +228,7 @@ _PAIR_COLUMNS: Sequence[Column[BotInTime]] = (
     Column("Win Rate", NUMBER_WIDTH + 4, _win_rate_cell, about=_ABOUT_WINS, count=_comparisons),
     plain_column(
         "Head to Head",
-        44,
+        62,
         Look.NAME,
         _preferences,
         "Win rate against each other bot, with the verdict of that run.",

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
-from rag_eval.report.column import Cell, Column, interval_columns, plain_column
+from rag_eval.report.case_table import CASES, fits_sheet
+from rag_eval.report.column import Cell, Column, Place, interval_columns, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.results.verdict import preference_words, strength_words, trust_words
 
@@ -109,11 +111,13 @@ class PairLine:
 
     result: CaseResult
     verdict: PairVerdict
+    case: Place | None = None
+    """Its line on the sheet of the cases, if all of them have one."""
 
 
 def case_pair_columns(facts: "RunFacts") -> list[Column[PairLine]]:
     return [
-        plain_column("Row", 8, Look.COUNT, lambda line: line.result.case.row, "Row number in the input."),
+        Column("Row", 8, _row_cell, about=_ABOUT_ROW),
         plain_column("Query", 40, Look.TEXT, lambda line: line.result.case.query),
         plain_column("Bot", 16, Look.TEXT, lambda line: line.result.case.bot),
         plain_column("Against", 16, Look.TEXT, lambda line: line.verdict.other, _ABOUT_AGAINST),
@@ -141,7 +145,19 @@ def case_pair_columns(facts: "RunFacts") -> list[Column[PairLine]]:
 
 
 def case_pair_lines(facts: "RunFacts") -> Callable[[CaseResult | None], Iterable[PairLine]]:
-    return lambda result: [PairLine(result, verdict) for verdict in result.pairs] if result else ()
+    fits, line = fits_sheet(facts), count(1)
+
+    def lines(result: CaseResult | None) -> Iterator[PairLine]:
+        if result is None:
+            return
+        case = Place(CASES.name, next(line), 0) if fits else None
+        yield from (PairLine(result, verdict, case) for verdict in result.pairs)
+
+    return lines
+
+
+def _row_cell(line: PairLine) -> Cell:
+    return Cell(line.result.case.row, Look.LINK if line.case else Look.COUNT, link=line.case)
 
 
 def _point_column(name: str) -> Column[PairLine]:
@@ -183,6 +199,7 @@ def reason_of(verdict: PairVerdict) -> str:
     return " | ".join(filter(None, verdict.reasons)) or verdict.reason
 
 
+_ABOUT_ROW = "Row number in the input. Click it to go to the case."
 _ABOUT_WIN_RATE = (
     "Share of queries for which this response is preferred. A tie counts half, and a preference in one order three "
     "quarters."

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
+from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table, fits_sheet
 from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.column import Place, ReportTable, StreamedTable
 from rag_eval.report.columns import score_headers
@@ -59,7 +59,8 @@ class ExcelReport:
             self._replacement.discard()
             raise
         self._formats = Formats(self._workbook.book)
-        self._spool = self._open_spool(facts, sheet_rows - 1)
+        fits = fits_sheet(facts, sheet_rows)
+        self._spool = None if fits else CaseSpool(facts.bots, sheet_rows - 1)
         reason = self._reason if self._spool else None
         sheet = self._workbook.sheets[CASES.name]
         self._cases = case_table(sheet, facts, self._formats, sheet_rows, reason)
@@ -119,12 +120,6 @@ class ExcelReport:
         links = append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}
         self._cases.append(result, links)
 
-    def _open_spool(self, facts: RunFacts, capacity: int) -> CaseSpool | None:
-        """None if every case fits, so that cases are written as they come."""
-        if facts.rows * len(facts.bots) <= capacity:
-            return None
-        return CaseSpool(facts.bots, capacity)
-
     def _reason(self, _: CaseResult) -> str:
         return self._spool.reason if self._spool else ""
 
@@ -180,9 +175,18 @@ class ExcelReport:
         self._replacement.discard()
 
     def _links_left_out(self) -> list[str]:
-        if not self._evidence or max(self._evidence.links, self._cases.links) < SHEET_LINKS:
-            return []
-        return [f"Links to and from the evidence end after {SHEET_LINKS:,} on a sheet."]
+        full = [
+            f"Links to cases on the sheet {table.name}"
+            for table, sheet, _ in self._streams
+            if _is_full(sheet)
+        ]
+        if self._evidence and (_is_full(self._evidence) or _is_full(self._cases)):
+            full.append("Links to and from the evidence")
+        return [f"{links} end after {SHEET_LINKS:,} on a sheet." for links in full]
+
+
+def _is_full(sheet: SheetTable[Any]) -> bool:
+    return sheet.links >= SHEET_LINKS
 
 
 def _cut_texts(count: int) -> str:

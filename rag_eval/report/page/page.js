@@ -750,8 +750,15 @@ function pairsOf(row, i) {
   const found = row.c.flatMap((one) => (one.v || []).map(([other, preferred, reason]) => [meta.bots[one.b], other, preferred, reason]))
     .filter(([one, other]) => one === bot(i) || other === bot(i));
   if (!found.length) return null;
+  const cases = casesOf(data.rowOf[i]);
+  const name = (wanted) => {
+    const at = wanted === bot(i) ? undefined : cases.find((each) => bot(each) === wanted);
+    return at === undefined ? el("bdi", {}, wanted) : el("button", { type: "button", class: "link", title: `Show ${wanted}`,
+      onclick: () => location.replace(hash(at)) }, el("bdi", {}, wanted));
+  };
   return el("section", {}, el("h3", {}, "Head to head"), el("ul", { class: "plain" }, ...found.map(([one, other, preferred, reason]) =>
-    el("li", {}, el("b", {}, one === other ? preferred : `${one} against ${other}: ${preferred}`), el("span", { class: "dim" }, reason ? `. ${reason}` : "")))));
+    el("li", {}, ...(one === other ? [] : [name(one), " against ", name(other), ": "]), el("b", {}, preferred),
+      el("span", { class: "dim" }, reason ? `. ${reason}` : "")))));
 }
 
 function documentsOf(mine) {
