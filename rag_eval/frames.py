@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,15 @@ from rag_eval.records import (
     CaseResult,
     RubricOutcome,
 )
+from rag_eval.report.pair_tables import plain_pairs
+from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.run.judges import Judges
+from rag_eval.run.pairs import PairJudge
 from rag_eval.run.parallel import open_evaluation
+from rag_eval.store.codec import to_plain
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
@@ -66,12 +71,16 @@ def evaluate(
     rubric_reason; with gold documents also
     doc_recall, doc_precision and the other retrieval measures; with latency and cost in the table also latency (in ms,
     if the table names its unit) and cost. Scores are 0..1. A score that is not applicable or failed is missing (NaN),
-    and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is switched on. The offline judge
-    works in this process, or in `evaluation.processes` worker processes if that is set and `metrics` is empty.
+    and `<metric>_reason` says why. If `settings.head_to_head.pairs` is on, also pairs: a list of the verdicts on this
+    response and one of another bot, as in the JSON of a run; `attrs["head_to_head"]` of the frame is the member
+    `head_to_head` of that JSON, with win rates and strengths of the bots. With an LLM judge, the cache stores replies
+    if it is switched on. The offline judge works in this process, or in `evaluation.processes` worker processes if
+    that is set and `metrics` is empty.
 
     Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
     and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
-    metrics has the name of another column, InputError if the table cannot be read or a metric calls the offline judge,
+    metrics has the name of another column, InputError if the table cannot be read, a metric calls the offline judge or
+    there are no pairs to compare,
     RunStoppedError if the judge cannot be reached, SettingsError if an LLM judge is to work in several processes or
     pandas is not installed.
     """
@@ -85,33 +94,47 @@ def evaluate(
     sweep([_FRAME])
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
-    _check_names(metrics, [use.role for use in table.columns if use.role in SPENT_LABELS])
+    questions = (row.cases[0].question for row in table.rows)
+    compared = PairJudge.of(settings, table.bots, questions)
+    tally = PairTally(table.bots, compared.choice) if compared else None
+    own = [use.role for use in table.columns if use.role in SPENT_LABELS]
+    _check_names(metrics, [*own, _PAIRS] if tally else own)
     for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
         processes = 1 if metrics else settings.evaluation.processes or 1
         citing = judges.with_citations(settings, table.habits)
-        all_judges = replace(citing, extra_metrics=(*citing.extra_metrics, *metrics))
+        extra_metrics = (*citing.extra_metrics, *metrics)
+        all_judges = replace(citing, extra_metrics=extra_metrics, pairs=compared)
         evaluation = open_evaluation(all_judges, settings, processes)
         try:
             with_history = bool(table.with_history)
-            lines = [
-                _line(result, with_history=with_history)
-                for results in evaluation.results(table.rows)
-                for result in results
-            ]
+            lines = []
+            for result in chain.from_iterable(evaluation.results(table.rows)):
+                line = _line(result, with_history=with_history)
+                if tally:
+                    tally.add(result)
+                    line[_PAIRS] = to_plain(result)[_PAIRS]
+                lines.append(line)
         finally:
             evaluation.close()
         if evaluation.stopped:
             raise evaluation.stopped
         for adaptation in judges.judge.adaptations:
             warnings.warn(adaptation, stacklevel=2)
-    return pd.DataFrame(lines)
+    scores = pd.DataFrame(lines)
+    if tally:
+        scores.attrs["head_to_head"] = plain_pairs(tally.head_to_head())
+    return scores
 
 
-def _check_names(metrics: Sequence[Metric], spent: Sequence[str]) -> None:
-    """Raises ValueError if two columns would have one name. `spent` are latency and cost, if the table has them."""
-    ours = [*dict.fromkeys(spent), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, *CITATION_LABELS, TOXICITY]
+_PAIRS = "pairs"
+"""Column with what was compared."""
+
+
+def _check_names(metrics: Sequence[Metric], own: Sequence[str]) -> None:
+    """Raises ValueError if two columns would have one name. `own` are those that only some tables or settings have."""
+    ours = [*dict.fromkeys(own), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, *CITATION_LABELS, TOXICITY]
     columns = Counter(
         [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
     )

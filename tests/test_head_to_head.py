@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from conftest import Run, azure, read_sheet, wait_for
+from conftest import KEY, Run, azure, read_sheet, wait_for
 from fake_judge import Answer, FakeJudge, Request, honest_reply, structured
 from files import CONTEXT, sheet_of, write_table
 from forking import Forker
 from openpyxl import load_workbook
 
 from rag_eval.configuration.settings import Settings
+from rag_eval.errors import InputError
+from rag_eval.frames import evaluate
 from rag_eval.records import ALL_PAIRS, MATCHING, Case, CaseResult, Outcome, PairVerdict, Score
 from rag_eval.report.pair_tables import pair_columns, strength_columns
 from rag_eval.results.comparison import compare_columns
@@ -998,6 +1001,34 @@ def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJ
     assert ended.code == 2
     assert "add a second column Bot_<name>" in ended.err
     assert not [*(tmp_path / "none").rglob("*.parquet")]
+
+
+# Data frames
+
+
+def test_a_frame_has_the_pairs_of_a_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    document, asked = run_of(tmp_path / "r.json"), paid(judge)
+    judge.requests.clear()
+    azure_section = {"endpoint": judge.url, "api_key": KEY}
+    given = {"judge": {"provider": "azure", "prompts": "single"}, "azure": azure_section}
+    settings = Settings.model_validate(given | {"head_to_head": {"pairs": "auto"}})
+    scores = evaluate(tmp_path / "in.xlsx", settings)
+    assert paid(judge) == asked
+    assert json.loads(json.dumps(scores.attrs["head_to_head"])) == document["head_to_head"]
+    assert json.loads(json.dumps([*scores["pairs"]])) == [case["pairs"] for case in document["cases"]]
+    lines = scores[["row", "bot", "pairs"]].explode("pairs").dropna()
+    assert len(lines) == 12 * 3 + 12
+    table = pd.DataFrame(scores.attrs["head_to_head"]["pairs"])
+    assert [*zip(table["one"], table["other"], strict=True)] == [*combinations(BOTS[:3], 2)]
+    without = evaluate(tmp_path / "in.xlsx", Settings.model_validate(given))
+    assert "pairs" not in without
+    assert not without.attrs
+    offline = Settings.model_validate({"judge": {"provider": "offline"}, "head_to_head": {"pairs": "all"}})
+    with pytest.raises(InputError, match="needs an LLM judge"):
+        evaluate(tmp_path / "in.xlsx", offline)
 
 
 # Links
