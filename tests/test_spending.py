@@ -23,11 +23,12 @@ from test_scoring import WEIGHTS, flat, result
 
 from rag_eval import frames
 from rag_eval.errors import InputError
+from rag_eval.report.charts import Axis, Named, sides_of_names
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
 from rag_eval.results.summary import Spent, Summarizer, Summary
-from rag_eval.tables.columns import Named
+from rag_eval.tables.columns import Named as NamedColumn
 from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table, describe, read_table
 from rag_eval.texts.display import amount
@@ -367,8 +368,8 @@ def test_dollars_of_cells_are_those_that_another_column_names(tmp_path: Path) ->
 # --- Given roles --------------------------------------------------------------------------------------------------
 
 
-def given(*columns: str, role: str = "latency") -> list[Named]:
-    return [Named(column, role, f"--map {column}={role}") for column in columns]
+def given(*columns: str, role: str = "latency") -> list[NamedColumn]:
+    return [NamedColumn(column, role, f"--map {column}={role}") for column in columns]
 
 
 def test_a_given_role_needs_no_known_name_and_may_have_a_given_unit(tmp_path: Path) -> None:
@@ -976,6 +977,76 @@ def test_the_workbook_draws_a_point_for_each_bot_from_its_cells(run_cli: Run, tm
     assert (mean - row[f"{name} 95 % minus"], mean + row[f"{name} 95 % plus"]) == pytest.approx(
         (interval.low, interval.high)
     )
+
+
+@pytest.mark.parametrize("count", [2, 6, 12, 30])
+@pytest.mark.parametrize("spread", [400, 60, 1])
+def test_no_name_covers_another_name_or_mark(count: int, spread: int) -> None:
+    rng = np.random.default_rng(count * spread)
+    marks = [
+        Named(f"Bot {number}", *(150 + spread * rng.random(2)), goes_first=number % 4 == 0)
+        for number in range(count)
+    ]
+    sides = [(0, -1), (1, 0), (0, 1), (-1, 0)]
+    found = sides_of_names(marks, sides, (600, 600))
+    assert len(found) == count
+    boxes = []
+    for mark, side in zip(marks, found, strict=True):
+        if side:
+            width = 6 * len(mark.name)
+            x, y = mark.x + side[0] * (width + 12) / 2, mark.y + side[1] * 12
+            boxes.append((x - width / 2, y - 6, x + width / 2, y + 6, mark))
+    for one, other in combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+    for *box, its in boxes:
+        for mark in marks:
+            is_on = box[0] < mark.x < box[2] and box[1] < mark.y < box[3]
+            assert not is_on or mark is its or (its.goes_first and not mark.goes_first)
+    if spread == 400 and count < 12:
+        assert None not in found
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ((0.0,), (0, 1, 1)),
+        ((5.0, None, 1000.0), (0, 1000, 250)),
+        ((812.0, 1390.0), (800, 1400, 200)),
+        ((0.0021, 0.0034), (0.002, 0.0035, 0.0005)),
+        ((0.62, 1.0), (0.6, 1.0, 0.1)),
+        ((100.0,), (100, 125, 25)),
+    ],
+)
+def test_an_axis_shows_all_values_and_begins_with_0_unless_they_are_close(
+    values: tuple[float | None, ...], ends: tuple[float, float, float]
+) -> None:
+    axis = Axis.over(values)
+    assert (axis.least, axis.most, axis.step) == pytest.approx(ends)
+    assert axis.numbers == pytest.approx(list(np.arange(ends[0], ends[1] + ends[2] / 2, ends[2])))
+
+
+def test_every_bot_of_a_chart_has_its_name_or_is_listed(run_cli: Run, tmp_path: Path) -> None:
+    """Twelve bots that cost and score the same are twelve marks in one place."""
+    bots = [f"Bot{chr(65 + number)}" for number in range(12)]
+    header = ["Query", "Ground_Truth", *(f"Bot_{bot}" for bot in bots), *(f"Cost_{bot}" for bot in bots)]
+    rows = [[f"q{n}", "It is red.", *["It is red."] * 12, *[5 + 0.001 * n] * 12] for n in range(8)]
+    write_table(tmp_path / "in.xlsx", header, *rows)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--html", "p.html").code == 0
+    (section,) = re.findall(
+        r'<section aria-labelledby="h-spent">.*?</section>', (tmp_path / "p.html").read_text(), re.DOTALL
+    )
+    drawn = [bot for bot in bots if f">{bot}</text>" in section]
+    listed = re.findall(r"Without room for a name: ([^.]*)\.", section)[0]
+    assert 0 < len(drawn) < 12
+    assert f"{12 - len(drawn) - 5} others" in listed
+    (chart,) = (
+        each
+        for each in load_workbook(tmp_path / "r.xlsx")["Leaderboard"]._charts
+        if each.tagname == "scatterChart"
+    )
+    labelled = [series for series in chart.series if series.dLbls and series.dLbls.showSerName]
+    assert 0 < len(labelled) < 12
+    assert "Without room for a name:" in "".join(run.t for run in chart.x_axis.title.tx.rich.p[0].r)
 
 
 def value_at(book: Any, reference: str) -> object:

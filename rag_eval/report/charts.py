@@ -1,11 +1,14 @@
 """Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.report.styles import BLUE, FONT, GREY, LINE
-from rag_eval.texts.display import printable, shorten
+from rag_eval.results.trade_off import TradeOff
+from rag_eval.texts.display import enumerated, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
@@ -186,10 +189,124 @@ _MARKERS = ("circle", "square", "diamond", "triangle")
 """So that lines can be told apart without colour, too."""
 
 
+class Named(NamedTuple):
+    """A mark of a chart of two figures that is to have its name beside it. Lengths are in pixels, from the top left."""
+
+    name: str
+    x: float
+    y: float
+    goes_first: bool
+    """Whether it may cover marks that do not, and takes its place before them."""
+
+
+Side = tuple[float, float]
+"""Where a name lies next to its mark: -1, 0 or 1 to the right, and downwards."""
+
+
+def sides_of_names(
+    marks: Sequence[Named], sides: Sequence[Side], area: tuple[float, float]
+) -> list[Side | None]:
+    """The first of the `sides` on which each name covers no other name and no mark; None if there is none.
+
+    `area` is the width and height that all have.
+    """
+    found: list[Side | None] = [None] * len(marks)
+    boxes = [_box(mark.x, mark.y, _MARK, _MARK) for mark in marks]
+    names: list[_Box] = []
+    for number, mark in sorted(enumerate(marks), key=lambda each: not each[1].goes_first):
+        others = [each for each in range(len(marks)) if each != number]
+        first = [boxes[each] for each in others if marks[each].goes_first]
+        ways = [[boxes[each] for each in others], *([first] if mark.goes_first else [])]
+        around = {side: _beside(mark, side) for side in sides}
+        free = (
+            side
+            for covered in ways
+            for side, box in around.items()
+            if box[0] >= 0 and box[1] >= 0 and box[2] <= area[0] and box[3] <= area[1]
+            if not any(_overlap(box, each) for each in (*covered, *names))
+        )
+        found[number] = side = next(free, None)
+        if side:
+            names.append(around[side])
+    return found
+
+
+def _beside(mark: Named, side: Side) -> "_Box":
+    """Where the name is on this side of its mark."""
+    width = _LETTER * sum(2 if ord(letter) > _WIDE else 1 for letter in mark.name)
+    x, y = mark.x + side[0] * (width + _MARK) / 2, mark.y + side[1] * (_LINE + _MARK) / 2
+    return _box(x, y, width, _LINE)
+
+
+_MARK, _LETTER, _LINE = 12.0, 6.2, 13.0
+"""Pixels of a mark, of a letter of a name and of its height, with some space around."""
+_WIDE = 0x2E7F
+"""Letters after this one are about as wide as high."""
+_Box = tuple[float, float, float, float]
+
+
+def _box(x: float, y: float, width: float, height: float) -> _Box:
+    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+class Axis(NamedTuple):
+    """The numbers along one side of a chart of two figures."""
+
+    least: float
+    most: float
+    step: float
+
+    @classmethod
+    def over(cls, values: Iterable[float | None]) -> "Axis":
+        """For values of 0 or more: from 0 on, unless all are in the upper half. Steps are 1, 2, 2.5 or 5 with zeros."""
+        known = [value for value in values if value is not None]
+        smallest, largest = min(known), max(known)
+        start = smallest if 2 * smallest > largest else 0.0
+        wanted = (largest - start) / _STEPS or largest / _STEPS or 1.0
+        power = 10.0 ** math.floor(math.log10(wanted))
+        step = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= wanted * (1 - 1e-9))
+        first, last = math.floor(start / step + 1e-9), math.ceil(largest / step - 1e-9)
+        return cls(first * step, max(last, first + 1) * step, step)
+
+    def share(self, value: float) -> float:
+        """Where a value is between the ends, 0 to 1."""
+        return (value - self.least) / (self.most - self.least)
+
+    @property
+    def numbers(self) -> list[float]:
+        """Those that are written along it."""
+        count = round((self.most - self.least) / self.step)
+        return [self.least + number * self.step for number in range(count + 1)]
+
+
+_STEPS = 4
+
+
+def axes_of(offs: Sequence[TradeOff]) -> tuple[Axis, Axis]:
+    """The axes of what bots spend, and of their RQS, that show all intervals."""
+    return (
+        Axis.over(value for each in offs for value in (each.spent, *each.limits)),
+        Axis.over(value for each in offs for value in (each.rqs, *each.rqs_limits)),
+    )
+
+
+def unnamed_words(names: Sequence[str]) -> str:
+    """Which bots have no name in a chart of two figures; '' if all have one."""
+    return f" Without room for a name: {enumerated([shorten(name, 40) for name in names])}." if names else ""
+
+
 class BotPoint(NamedTuple):
     """A row of a sheet that is one point of a chart. Rows and columns are counted from 0."""
 
     row: int
+    name: str
+    x: float
+    y: float
+    """0..1."""
     is_circle: bool
     """Or a cross."""
 
@@ -206,16 +323,38 @@ class PointColumns(NamedTuple):
 
 
 def point_chart(
-    workbook: "Workbook", title: str, x_title: str, columns: PointColumns, points: Sequence[BotPoint]
+    workbook: "Workbook",
+    title: str,
+    words: str,
+    columns: PointColumns,
+    points: Sequence[BotPoint],
+    axes: tuple[Axis, Axis],
+    size: tuple[int, int],
 ) -> "Chart":
-    """A point for each bot with its name, on an axis from 0 to 1 and another one from 0 on, with error bars."""
+    """A point for each bot with error bars; `axes` are the horizontal and the other one, `size` is in pixels.
+
+    A point has its name where that covers no other one; `words`, below the chart, are followed by those without it.
+    """
     chart = workbook.add_chart({"type": "scatter"})
-    for number, point in enumerate(points):
+    along, up = axes
+    width, height = size[0] * (1 - _LEFT - _RIGHT), size[1] * (1 - _TOP - _BOTTOM)
+    names = [
+        Named(
+            shorten(point.name, _NAME),
+            along.share(point.x) * width,
+            (1 - up.share(point.y)) * height,
+            point.is_circle,
+        )
+        for point in points
+    ]
+    places = sides_of_names(names, [*_POSITIONS], (width + size[0] * _RIGHT, height))
+    for number, (point, side) in enumerate(zip(points, places, strict=True)):
         colour = _LINE_COLOURS[number % len(_LINE_COLOURS)]
 
         def cells(column: int, row: int = point.row) -> list[object]:
             return [columns.sheet, row, column, row, column]
 
+        label = {"series_name": True, "position": _POSITIONS[side], "font": _font(9)} if side else None
         chart.add_series(
             {
                 "name": [columns.sheet, point.row, columns.name],
@@ -227,26 +366,39 @@ def point_chart(
                     "fill": {"color": colour},
                     "border": {"color": colour},
                 },
-                "data_labels": {"series_name": True, "position": "above", "font": _font(9)},
+                **({"data_labels": label} if label else {}),
                 **{
-                    f"{axis}_error_bars": {
+                    f"{name}_error_bars": {
                         "type": "custom",
                         "minus_values": _one_cell(columns.sheet, point.row, minus),
                         "plus_values": _one_cell(columns.sheet, point.row, plus),
                         "line": {"color": colour, "width": 0.75},
                     }
-                    for axis, (minus, plus) in (("x", columns.x_errors), ("y", columns.y_errors))
+                    for name, (minus, plus) in (("x", columns.x_errors), ("y", columns.y_errors))
                 },
             }
         )
     chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
     chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
-    named = {"name": x_title, "name_font": _font(9)}
-    chart.set_x_axis(_axis(min=0, num_format="[>=100]#,##0;0.######", **named))
-    chart.set_y_axis(_axis(min=0, max=1, major_unit=0.25, num_format="0.00", name="RQS", name_font=_font(9)))
+    unnamed = [point.name for point, side in zip(points, places, strict=True) if side is None]
+    named = {"name": f"{words}{unnamed_words(unnamed)}", "name_font": _font(9)}
+    scales = [{"min": each.least, "max": each.most, "major_unit": each.step} for each in axes]
+    chart.set_x_axis(_axis(**scales[0], num_format="[>=100]#,##0;0.######", crossing="min", **named))
+    chart.set_y_axis(_axis(**scales[1], num_format="0.00", crossing="min", name="RQS", name_font=_font(9)))
+    inner = {"x": _LEFT, "y": _TOP, "width": 1 - _LEFT - _RIGHT, "height": 1 - _TOP - _BOTTOM}
+    chart.set_plotarea({"layout": inner})
     chart.set_legend({"none": True})
     chart.set_chartarea({"border": {"color": LINE}})
     return chart
+
+
+_POSITIONS: Mapping[Side, str] = MappingProxyType(
+    {(0, -1): "above", (1, 0): "right", (0, 1): "below", (-1, 0): "left"}
+)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.13, 0.06, 0.12, 0.24
+"""Of a chart of two figures, the parts around what its axes enclose."""
+_NAME = 30
+"""Characters of a name in a chart of two figures."""
 
 
 def _one_cell(sheet: str, row: int, column: int) -> str:

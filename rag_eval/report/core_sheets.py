@@ -11,6 +11,7 @@ from rag_eval.report.charts import (
     Bars,
     BotPoint,
     PointColumns,
+    axes_of,
     height_of,
     point_chart,
     score_chart,
@@ -106,8 +107,9 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     if bars.has_bars and len(ranked) <= MOST_BOTS:
         stack.add_charts({bars.alt_text: score_chart(sheet.book, bars)}, height_of(len(ranked)))
     if len(ranked) <= MOST_BOTS:
-        for alt_text, chart in _trade_off_charts(sheet.book, run).items():
-            stack.add_charts({alt_text: chart}, _POINTS_HEIGHT if len(ranked) < HEAT_FROM else _MORE_HEIGHT)
+        points_height = _POINTS_HEIGHT if len(ranked) < HEAT_FROM else _MORE_HEIGHT
+        for alt_text, chart in _trade_off_charts(sheet.book, run, points_height).items():
+            stack.add_charts({alt_text: chart}, points_height)
     notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
@@ -116,7 +118,7 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
 
 
-def _trade_off_charts(workbook: "Workbook", run: "FinishedRun") -> dict[str, "Chart"]:
+def _trade_off_charts(workbook: "Workbook", run: "FinishedRun", height: int) -> dict[str, "Chart"]:
     """RQS and cost, or latency, of each bot, from the cells of Bot Summary; by their alternative texts."""
     facts, summary, findings = run.facts, run.summary, run.findings
     headers = [column.header for column in bot_columns(facts, summary, findings)]
@@ -129,13 +131,15 @@ def _trade_off_charts(workbook: "Workbook", run: "FinishedRun") -> dict[str, "Ch
             BOT_SHEET, headers.index("Bot"), headers.index(figure), (first, second), headers.index("Avg RQS"),
             (third, fourth),
         )  # fmt: skip
-        points = [BotPoint(rows[each.bot], each.is_unbeaten) for each in offs]
+        points = [BotPoint(rows[each.bot], each.bot, each.spent, each.rqs, each.is_unbeaten) for each in offs]
         told = "; ".join(
             f"{shorten(each.bot, 40)} {decimals(each.rqs)}, {amount(each.spent)}" for each in offs
         )
         title = f"RQS and {spent_title(name, facts)}"
         words = unbeaten_words(offs)
-        charts[f"{title}: {told}. {words}"] = point_chart(workbook, title, words, places, points)
+        charts[f"{title}: {told}. {words}"] = point_chart(
+            workbook, title, words, places, points, axes_of(offs), (_CHART_WIDTH, height)
+        )
     return charts
 
 

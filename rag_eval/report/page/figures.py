@@ -3,10 +3,12 @@
 Colours are attributes, for mail programs that drop style sheets; page.css overrides them by class.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.report.charts import Axis, Named, Side, sides_of_names
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -129,58 +131,60 @@ class Mark(NamedTuple):
     """Or a cross."""
 
 
-def scatter(label: str, marks: Sequence[Mark], shown: Callable[[float], str]) -> str:
-    """Marks with their names and intervals, from 0 to 1 upwards, from 0 to the right; `shown` words these numbers."""
-    step = _step(
-        max([0.0, *(value for mark in marks for value in (mark.x, *mark.x_limits) if value is not None)])
-    )
-    ticks = range(_TICKS + 1)
+def scatter(
+    label: str, marks: Sequence[Mark], axes: tuple[Axis, Axis], shown: Callable[[float], str]
+) -> tuple[str, list[str]]:
+    """Marks with their names and intervals; `shown` words the numbers of the horizontal one of the `axes`.
+
+    The second value are the names that have no place where they cover nothing.
+    """
+    along, up = axes
     shapes = [
-        _path("grid", _PALE, f"M{_MARGIN} {_up(level):.1f}H{_BROAD - 8}", 1)
-        for level in (0, 0.25, 0.5, 0.75, 1)
+        _path("grid", _PALE, f"M{_MARGIN} {_up(up, level):.1f}H{_BROAD - 8}", 1) for level in up.numbers
     ]
     shapes += [
-        f'<text x="{_MARGIN - 6}" y="{_up(level) + 4:.1f}" text-anchor="end">{level:g}</text>'
-        for level in (0, 0.5, 1)
+        f'<text x="{_MARGIN - 6}" y="{_up(up, level) + 4:.1f}" text-anchor="end">{level:.4g}</text>'
+        for level in up.numbers
     ]
     shapes += [
-        f'<text x="{_along(tick / _TICKS):.1f}" y="{_HIGH - 6}" text-anchor="middle">{shown(tick * step)}</text>'
-        for tick in ticks
+        f'<text x="{_along(along, number):.1f}" y="{_HIGH - 6}" text-anchor="middle">{shown(number)}</text>'
+        for number in along.numbers
     ]
-    whiskers, crosses = "", ""
-    for mark in marks:
-        x, y = _along(mark.x / step / _TICKS), _up(mark.y)
+    whiskers, crosses, unnamed = "", "", []
+    places = [Named(mark.name, _along(along, mark.x), _up(up, mark.y), mark.is_circle) for mark in marks]
+    sides = sides_of_names(places, [*_ANCHORS], (_BROAD, _HIGH))
+    for mark, (_, x, y, _), side in zip(marks, places, sides, strict=True):
         for end in mark.x_limits:
-            whiskers += "" if end is None else f"M{x:.1f} {y:.1f}H{_along(end / step / _TICKS):.1f}m0 -3v6"
+            whiskers += "" if end is None else f"M{x:.1f} {y:.1f}H{_along(along, end):.1f}m0 -3v6"
         for end in mark.y_limits:
-            whiskers += "" if end is None else f"M{x:.1f} {y:.1f}V{_up(min(max(end, 0.0), 1.0)):.1f}m-3 0h6"
+            whiskers += "" if end is None else f"M{x:.1f} {y:.1f}V{_up(up, end):.1f}m-3 0h6"
         if mark.is_circle:
             shapes.append(f'<circle class="bar" fill="{_BLUE}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         else:
             crosses += f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-        anchor, left = ("end", x - 8) if x > _BROAD * 0.8 else ("start", x + 8)
+        if side is None:
+            unnamed.append(mark.name)
+            continue
+        left, top = x + 8 * side[0], y + 4 + 12 * side[1]
         shapes.append(
-            f'<text x="{left:.1f}" y="{y - 8:.1f}" text-anchor="{anchor}">{escape(mark.name)}</text>'
+            f'<text x="{left:.1f}" y="{top:.1f}" text-anchor="{_ANCHORS[side]}">{escape(mark.name)}</text>'
         )
     shapes += [_path("ink", _INK, whiskers, 1), _path("line", _BLUE, crosses, 2.5)]
-    return _svg(label, _BROAD, _HIGH, shapes)
+    return _svg(label, _BROAD, _HIGH, shapes), unnamed
 
 
-_BROAD, _HIGH, _TICKS = 460, 260, 4
+_ANCHORS: Mapping[Side, str] = MappingProxyType(
+    {(1, -1): "start", (-1, -1): "end", (1, 1): "start", (-1, 1): "end", (0, -1): "middle", (0, 1): "middle"}
+)
+"""Where names begin, end or have their middle, by their side; those next to whiskers come first."""
+_BROAD, _HIGH = 460, 260
 
 
-def _step(largest: float) -> float:
-    """Between two of the numbers below the chart: 1, 2 or 5 with zeros, so that the largest value is within them."""
-    least = largest / _TICKS or 1.0
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))
+def _along(axis: Axis, value: float) -> float:
+    """Where a value lies, counted from the left."""
+    return _MARGIN + 12 + axis.share(value) * (_BROAD - _MARGIN - 48)
 
 
-def _along(share: float) -> float:
-    """Where a share of the longest distance lies, counted from the left."""
-    return _MARGIN + 12 + share * (_BROAD - _MARGIN - 48)
-
-
-def _up(value: float) -> float:
-    """Where a value of 0..1 lies, counted from the top."""
-    return 24 + (1 - value) * (_HIGH - 60)
+def _up(axis: Axis, value: float) -> float:
+    """Where a value lies, counted from the top."""
+    return 24 + (1 - axis.share(value)) * (_HIGH - 60)

@@ -7,6 +7,7 @@ from typing import Any
 from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, SPENT_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import cost_words, details
+from rag_eval.report.charts import axes_of, unnamed_words
 from rag_eval.report.column import AnyTable, Cell, Column, Item, ReportTable
 from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.extra_columns import spent_title
@@ -214,9 +215,10 @@ def _trade_off(name: str, offs: Sequence[TradeOff], facts: RunFacts) -> str:
     )
     counts = {each.count for each in offs}
     over = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
-    about = f"{unbeaten_words(offs)} Whiskers: 95% CI. Known for {over} responses of each bot."
+    drawing, unnamed = scatter(f"{title}: {told}", marks, axes_of(offs), amount)
+    about = f"{unbeaten_words(offs)}{unnamed_words(unnamed)} Whiskers: 95% CI. Known for {over} responses of each bot."
     return (
-        f'<figure class="time"><h3>{safe(title)}</h3>{scatter(f"{title}: {told}", marks, amount)}'
+        f'<figure class="time"><h3>{safe(title)}</h3>{drawing}'
         f'<figcaption class="dim">{safe(about)}</figcaption></figure>'
     )
 
