@@ -104,6 +104,8 @@ class Case:
     """Earlier turns of the conversation, the first one first; none if the query begins it."""
     conversation: str = ""
     """Id of the conversation; empty if the row has none."""
+    is_missing: bool = False
+    """The bot has no response, since conversations differ between the bots: not even a blank cell to judge."""
 
     @property
     def user_said(self) -> tuple[str, ...]:
@@ -118,6 +120,11 @@ class Case:
     @property
     def has_response(self) -> bool:
         return bool(self.response.strip())
+
+    @property
+    def is_unanswered(self) -> bool:
+        """The bot was asked and said nothing, which is a failure of it."""
+        return not (self.has_response or self.is_missing)
 
     @property
     def has_empty_context(self) -> bool:
@@ -142,6 +149,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+NOT_ASKED = "the input has no response of this bot after the same messages of the user"
+"""Why a case that is missing has no score."""
 MAY_BE_INCOMPLETE = "ragas"
 """The prompt form whose replies cannot show that they are complete; the others number what they ask about."""
 INCOMPLETE_FLAG = "possibly incomplete"

@@ -17,10 +17,21 @@ from report_cases import facts_of
 
 from rag_eval.errors import TableError
 from rag_eval.frames import evaluate
-from rag_eval.records import Case, CaseResult, FailureMode, Look, Score, Turn
+from rag_eval.records import (
+    ALL_PAIRS,
+    Case,
+    CaseResult,
+    FailureMode,
+    Look,
+    Outcome,
+    PairVerdict,
+    Score,
+    Turn,
+)
 from rag_eval.report.page.row_record import row_record
 from rag_eval.results.comparison import compare_with_best
 from rag_eval.results.findings import find
+from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.intervals import reported_interval
 from rag_eval.results.looks import key_of, planned_looks
 from rag_eval.results.summary import Summarizer, Summary
@@ -477,6 +488,226 @@ def test_columns_of_messages_may_be_named(run_cli: Run, tmp_path: Path) -> None:
     assert shown.code == 0
     assert "read as one row per message" in shown.out
     assert "query: Which oil does it need?" in shown.out
+
+
+def test_what_every_conversation_begins_with_is_not_called_a_repeated_row(tmp_path: Path) -> None:
+    """Nor is a query that follows other turns; the same row of the same conversation is one."""
+    rows = [["conversation_id", "role", "content"]]
+    for n in range(3):
+        rows += [[f"c{n}", "user", "Hello"], [f"c{n}", "assistant", "How can I help?"]]
+        rows += [[f"c{n}", "user", f"Where is dock {n}?"], [f"c{n}", "assistant", "In the north."]]
+        rows += [[f"c{n}", "user", "Thanks"], [f"c{n}", "assistant", "Bye."]]
+    assert read_table(write_table(tmp_path / "a.csv", *rows)).warnings == ()
+    answers = [
+        ["Query", "Bot_A", "Conversation_Id"],
+        *(["Hello", "Yes?", name] for name in ("c1", "c2", "c2")),
+    ]
+    (warning,) = read_table(write_table(tmp_path / "b.csv", *answers)).warnings
+    assert "1 row repeats an earlier row" in warning
+    assert ": row 4. Repeated" in warning
+    turns = [["Query", "Bot_A", "History"], *(["And?", "Yes.", f"User: {text}"] for text in ("a", "b", "b"))]
+    (warning,) = read_table(write_table(tmp_path / "c.csv", *turns)).warnings
+    assert ": row 4. Repeated" in warning
+
+
+# Bots with conversations of their own
+
+
+Log = Sequence[tuple[str, str, Sequence[str]]]
+"""Id of a conversation, its bot, and what the user said in it."""
+
+
+def messages_of(log: Log) -> list[list[str]]:
+    rows = [["conversation_id", "role", "content", "model", "context"]]
+    for name, bot, said in log:
+        for text in said:
+            held = f"About {text} much is known."
+            rows += [[name, "user", text, bot, ""], [name, "assistant", f"{bot}: {held}", bot, held]]
+    return rows
+
+
+def paired(path: Path, **options: Any) -> list[tuple[str, dict[str, str]]]:
+    """Each query with the conversations of the bots that answered it."""
+    return [
+        (row.query, {case.bot: case.conversation for case in row.cases if not case.is_missing})
+        for row in read_table(path, **options).rows
+    ]
+
+
+def test_bots_are_paired_by_what_was_asked_and_after_which_messages(tmp_path: Path) -> None:
+    """Each bot has conversations of its own; the users say the same until an answer makes them say something else."""
+    log = [
+        ("c1", "gpt", ("Hello", "Prices?", "For vans?")),
+        ("c2", "claude", ("Hello", "Prices?", "I mean cars")),
+    ]
+    table = read_table(write_table(tmp_path / "a.csv", *messages_of(log)))
+    assert [(row.query, *(case.is_missing for case in row.cases)) for row in table.rows] == [
+        ("Hello", False, False),
+        ("Prices?", False, False),
+        ("For vans?", False, True),
+        ("I mean cars", True, False),
+    ]
+    assert [[case.conversation for case in row.cases] for row in table.rows] == [["c1", "c2"]] * 4
+    first, second = table.rows[1].cases
+    assert [turn.content for turn in second.history] == ["Hello", "claude: About Hello much is known."]
+    assert first.history != second.history
+    missing = table.rows[2].cases[1]
+    assert (missing.response, missing.history, missing.chunks) == ("", (), None)
+    assert table.warnings == (
+        "Bot 'claude' has no response to 1 of 4 queries after the same messages of the user (row 7). These cases are "
+        "not applicable. If the bot was asked and did not answer, add its answer as an empty one.",
+        "Bot 'gpt' has no response to 1 of 4 queries after the same messages of the user (row 13). These cases are "
+        "not applicable. If the bot was asked and did not answer, add its answer as an empty one.",
+        "The bots are compared over the 2 of 4 queries that all of them answered after the same messages of the user. "
+        "To compare more, send the messages of one bot's users to the other bots as well.",
+    )
+
+
+LOGS: dict[str, tuple[Log, list[tuple[str, dict[str, str]]]]] = {
+    "all begin alike, in another order": (
+        [("1", "a", ("Hi", "Vans?")), ("2", "a", ("Hi", "Cars?")), ("3", "b", ("Hi", "Cars?")),
+         ("4", "b", ("Hi", "Vans?"))],
+        [("Hi", {"a": "1", "b": "4"}), ("Vans?", {"a": "1", "b": "4"}), ("Hi", {"a": "2", "b": "3"}),
+         ("Cars?", {"a": "2", "b": "3"})],
+    ),
+    "each bot counts from 1": (
+        [("1", "a", ("Vans?",)), ("2", "a", ("Cars?",)), ("1", "b", ("Cars?",)), ("2", "b", ("Bikes?",))],
+        [("Vans?", {"a": "1"}), ("Cars?", {"a": "2", "b": "1"}), ("Bikes?", {"b": "2"})],
+    ),
+    "one id for all bots": (
+        [("1", "a", ("Hi", "Vans?")), ("2", "a", ("Hi", "Cars?")), ("1", "b", ("Hi", "Bikes?")),
+         ("2", "b", ("Hi", "Vans?"))],
+        [("Hi", {"a": "1", "b": "1"}), ("Vans?", {"a": "1"}), ("Hi", {"a": "2", "b": "2"}), ("Cars?", {"a": "2"}),
+         ("Bikes?", {"b": "1"}), ("Vans?", {"b": "2"})],
+    ),
+    "the same words after other ones": (
+        [("1", "a", ("Vans?", "Why?")), ("2", "b", ("Cars?", "Why?"))],
+        [("Vans?", {"a": "1"}), ("Why?", {"a": "1"}), ("Cars?", {"b": "2"}), ("Why?", {"b": "2"})],
+    ),
+    "three bots": (
+        [("1", "a", ("Hi", "Vans?")), ("2", "b", ("Hi",)), ("3", "c", ("Hi", "Vans?")), ("4", "c", ("Hi",))],
+        [("Hi", {"a": "1", "b": "2", "c": "3"}), ("Vans?", {"a": "1", "c": "3"}), ("Hi", {"c": "4"})],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_conversations_of_different_bots_are_matched(name: str, tmp_path: Path) -> None:
+    """By their id if it is the same one and they share a query, otherwise by the most that they share."""
+    log, expected = LOGS[name]
+    assert paired(write_table(tmp_path / "a.csv", *messages_of(log))) == expected
+
+
+def test_a_row_per_answer_is_paired_alike(tmp_path: Path) -> None:
+    """Threads of several answers without the turns before them; a query may come twice after other turns."""
+    rows = [["thread_id", "question", "model", "answer", "History"]]
+    for bot, asked in (("a", ("Vans?", "Why?", "Cars?", "Why?")), ("b", ("Vans?", "Why?", "Why so?"))):
+        for place, text in enumerate(asked):
+            turns = [turn for each in asked[:place] for turn in (Turn("user", each), Turn("assistant", bot))]
+            rows.append([f"{bot}1", text, bot, f"{bot} {place}", json.dumps(plain(*turns)) if turns else ""])
+    assert paired(write_table(tmp_path / "a.csv", *rows)) == [
+        ("Vans?", {"a": "a1", "b": "b1"}),
+        ("Why?", {"a": "a1", "b": "b1"}),
+        ("Why?", {"a": "a1"}),
+        ("Cars?", {"a": "a1"}),
+        ("Why so?", {"b": "b1"}),
+    ]
+    chats = [
+        json.dumps(
+            {"model": bot, "messages": plain(*[Turn("user", text) for text in said], Turn("assistant", bot))}
+        )
+        for bot, said in (("a", ("Hi", "Vans?")), ("b", ("Ho", "Vans?")), ("a", ("Hi",)), ("b", ("Hi",)))
+    ]
+    (tmp_path / "b.jsonl").write_text("\n".join(chats))
+    assert [(query, [*bots]) for query, bots in paired(tmp_path / "b.jsonl")] == [
+        ("Vans?", ["a"]),
+        ("Vans?", ["b"]),
+        ("Hi", ["a", "b"]),
+    ]
+
+
+def test_what_a_bot_was_not_asked_is_no_failure_of_it_and_costs_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Nor does it enter a mean, a count of empty answers, a rubric or a pair; a report made again says the same."""
+    log = [("c1", "a", ("Hello", "Prices?", "For vans?")), ("c2", "b", ("Hello", "Prices?", "I mean cars"))]
+    write_table(tmp_path / "a.csv", *messages_of(log))
+    (tmp_path / "config.ini").write_text(EVERYTHING + "[head_to_head]\npairs = all\n")
+    (tmp_path / "r.json").write_text(json.dumps(RUBRIC))
+    command = ("a.csv", "-o", "r.xlsx", "--json", "out.json", "--html", "r.html")
+    assert run_cli(*command, **azure(judge)).code == 0
+    prompts = [request.prompt for request in judge.requests]
+    for bot, query in (("a", "I mean cars"), ("b", "For vans?")):
+        asked = [prompt for prompt in prompts if query in prompt and f"{bot}: About {query}" in prompt]
+        assert asked == []
+    document = json.loads((tmp_path / "out.json").read_text())
+    absent = [case for case in document["cases"] if "is_missing" in case]
+    assert [(case["bot"], case["query"], case["rqs"]) for case in absent] == [
+        ("b", "For vans?", None),
+        ("a", "I mean cars", None),
+    ]
+    for case in absent:
+        scores = [*case["scores"].values(), *case["further"].values(), case["toxicity"], case["rubric"]]
+        assert {score["outcome"] for score in scores} == {"not_applicable"}
+        assert (case["failure_modes"], case["recommendation"], case["pairs"]) == (["Not Judged"], "", [])
+    assert [
+        (bot["rqs"]["scored"], bot["rqs"]["failed"], bot["empty_answers"]) for bot in document["bots"]
+    ] == [(3, 0, 0)] * 2
+    assert document["leaderboard"]["rows_compared"] == 2
+    lines = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert [line["RQS"] for line in lines].count(None) == 2
+    assert {line["Empty Answer?"] for line in lines} == {"No", None}
+    assert "not applicable" in " ".join(document["run"]["reading"]["warnings"])
+    assert run_cli("out.json", "--report-only", "-o", "s.xlsx", "--json", "again.json").code == 0
+    assert json.loads((tmp_path / "again.json").read_text())["cases"] == document["cases"]
+    assert run_cli("review", "out.json", "--cases", "8", "-o", "review.xlsx").out.count("6") > 0
+    shown = run_cli("a.csv", "--show").out
+    assert "response: none in the file" in shown
+
+
+def test_pairs_of_bots_know_that_conversations_are_the_same_whatever_each_bot_calls_them() -> None:
+    """Of a row, the first case says it; another bot's pairs are of the same conversation."""
+    tally = PairTally(("A", "B", "C"), ALL_PAIRS)
+    for row in range(30):
+        for bot, others in (("A", "BC"), ("B", "C"), ("C", "")):
+            case = Case(row, bot, f"query {row}", "r", conversation=f"{bot}{row // 5}")
+            pairs = tuple(PairVerdict(other, Outcome.SCORED, 1.0) for other in others)
+            tally.add(replace(scored(row, bot, 0.5), case=case, pairs=pairs))
+    keys = [key[:32] for state in tally.state()["pairs"] for key in state["values"]]
+    assert len({*keys}) == 6
+
+
+def test_bots_that_share_no_query_are_not_compared_but_have_their_own_means(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    log = [(f"{bot}{n}", bot, (f"Question {n} to {bot}?",)) for n in range(6) for bot in "ab"]
+    write_table(tmp_path / "a.csv", *messages_of(log))
+    ended = run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json")
+    assert ended.code == 0
+    assert "The bots cannot be compared: no query has a response of all of them" in ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert [bot["rqs"]["scored"] for bot in document["bots"]] == [6, 6]
+    assert [line["rank"] for line in document["leaderboard"]["standings"]] == [None, None]
+
+
+def test_earlier_answers_join_the_same_place_of_a_conversation(run_cli: Run, tmp_path: Path) -> None:
+    """--against: a short query such as 'Why?' has other partners after other turns."""
+    asked = [("Vans?", "Why?"), ("Cars?", "Why?")]
+    for name, order in (("new", asked), ("old", asked[::-1])):
+        log = [(f"{name}{said[0]}", "a", said) for said in order]
+        rows = [
+            [*row[:2], f"{row[2]} {row[0]}" if row[1] == "assistant" else row[2]]
+            for row in messages_of(log)[1:]
+        ]
+        write_table(tmp_path / f"{name}.csv", ["conversation_id", "role", "content"], *rows)
+    ended = run_cli(
+        "new.csv", "--against", "old.csv", "--judge", "offline", "--json", "r.json", "-o", "r.xlsx"
+    )
+    assert ended.code == 0
+    cases = json.loads((tmp_path / "r.json").read_text())["cases"]
+    assert [case["conversation"] for case in cases if case["query"] == "Why?"] == [
+        "newVans?", "oldVans?", "newCars?", "oldCars?",
+    ]  # fmt: skip
 
 
 # Rows of one conversation are not independent

@@ -2470,13 +2470,14 @@ def test_a_line_can_be_read_alone() -> None:
     assert len(lines) == 450
 
 
-def test_bots_with_conversations_of_their_own_share_none(tmp_path: Path) -> None:
-    """A row per answer, in a thread of its own: the query joins the answers, and no conversation joins the rows."""
+def test_bots_with_conversations_of_their_own_keep_their_ids(tmp_path: Path) -> None:
+    """A row per answer, in a thread of its own: the query joins the answers."""
     rows = [("thread_id", "question", "model", "answer")]
     rows += [
         (f"{bot}{number}", f"Question {number}?", bot, f"{bot} {number}") for number in (1, 2) for bot in "ab"
     ]
     table = read_table(write_table(tmp_path / "in.csv", *rows))
     assert table.bots == ("a", "b")
-    assert {case.conversation for row in table.rows for case in row.cases} == {""}
-    assert len(table.rows) == 2
+    found = [[(case.conversation, case.response) for case in row.cases] for row in table.rows]
+    assert found == [[("a1", "a 1"), ("b1", "b 1")], [("a2", "a 2"), ("b2", "b 2")]]
+    assert table.warnings == ()

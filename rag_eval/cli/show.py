@@ -29,6 +29,9 @@ def show_rows(table: "Table") -> Iterator[str]:
             yield f"  {case.bot}"
             if not is_shared:
                 yield from _turns(case, "  ")
+            if case.is_missing:
+                yield "    response: none in the file"
+                continue
             yield from _field("  response", case.response)
             if case.chunks is not None and case.chunks is seen:
                 yield "    context: as above"

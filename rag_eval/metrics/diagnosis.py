@@ -117,7 +117,7 @@ def citation_scores(result: CaseResult) -> list[Score]:
 
 def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:
     case = result.case
-    if not case.has_response:
+    if case.is_unanswered:
         yield _Diagnosis(CauseKind.NO_RESPONSE)
     yield from _retrieval(result, limits)
     chunks = None if case.has_empty_context else _chunks(result, limits)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rag_eval.errors import JudgeError
-from rag_eval.records import LEFT_OUT, METRIC_LABELS, Case, Evidence, FailureMode, Score
+from rag_eval.records import LEFT_OUT, METRIC_LABELS, NOT_ASKED, Case, Evidence, FailureMode, Score
 
 if TYPE_CHECKING:
     from rag_eval.metrics.case_verdicts import CaseVerdicts
@@ -37,7 +37,12 @@ class Metric(ABC):
     """Whether a context that was cut to [limits] max_prompt_tokens would make the score wrong."""
 
     async def measure(self, case: Case) -> Score:
-        """The score of `case`, settled without the judge where the cells alone decide it."""
+        """The score of `case`, settled without the judge where the cells alone decide it.
+
+        A case that is missing has no score, whatever the metric.
+        """
+        if case.is_missing:
+            return Score.not_applicable(self.name, NOT_ASKED)
         settled = self.settle(case)
         if settled is not None:
             return settled

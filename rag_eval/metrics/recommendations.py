@@ -59,10 +59,12 @@ class LlmAdviser:
 
 
 def advice_by_rule(result: CaseResult, thresholds: Mapping[str, float]) -> str:
-    """At most three sentences, each a cause that the case shows and what to do about it.
+    """At most three sentences, each a cause that the case shows and what to do about it; none for a missing case.
 
     `thresholds` are those of the failure modes, by metric.
     """
+    if result.case.is_missing:
+        return ""
     limits = limits_from(thresholds, ROOM)
     if not _leaves_room(result, limits) and not cites_badly(result):
         return NO_ACTION

@@ -85,7 +85,7 @@ def case_columns(
                 "Empty Answer?",
                 NUMBER_WIDTH,
                 Look.WORD,
-                lambda result: _yes_no(not result.case.has_response),
+                lambda result: None if result.case.is_missing else _yes_no(result.case.is_unanswered),
                 is_folded=True,
             ),
             plain_column(

@@ -80,6 +80,8 @@ class JsonReport:
             del score["metric"]  # it is the key that the score is under
         if not self._facts.head_to_head:
             del members["pairs"]
+        if not result.case.is_missing:
+            del members["case"]["is_missing"]
         marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}
         self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1

@@ -155,7 +155,7 @@ def renewed(before: Iterable[CaseResult], now: Iterable[CaseResult]) -> int:
 
 def _rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> CaseResult:
     recall = doc_recall(result.case) if facts.gold_ids else None
-    modes = failure_modes(result.scores, facts.thresholds, recall)
+    modes = failure_modes(result.scores, facts.thresholds, recall, is_missing=result.case.is_missing)
     now = replace(result, rqs=rqs(result.scores, facts.weights), failure_modes=modes)
     is_kept = had_diagnostics and modes == result.failure_modes
     if is_kept or not facts.diagnostics:

@@ -162,7 +162,7 @@ class BaselineComparison:
     def add(self, result: CaseResult, *, is_hashed: bool = False) -> None:
         """`is_hashed`: the case has digests of query and ground truth instead of the texts."""
         case = result.case
-        self._queries[case.bot] += 1
+        self._queries[case.bot] += not case.is_missing
         texts = comparable(case.query), comparable(case.reference or ""), comparable(case.bot)
         digest = _digest(*texts, is_hashed=is_hashed)
         if self._wanted is None or digest in self._wanted:

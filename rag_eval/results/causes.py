@@ -78,7 +78,8 @@ class CauseTally:
         self._bots = {bot: _BotTally(limits) for bot in bots}
 
     def add(self, result: CaseResult) -> None:
-        self._bots[result.case.bot].add(result)
+        if not result.case.is_missing:
+            self._bots[result.case.bot].add(result)
 
     def state(self) -> State:
         """What was added, for `merge`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import FEW_BOTS, MATCHING, Case, CaseResult, Outcome, PairVerdict
+from rag_eval.records import FEW_BOTS, MATCHING, CaseResult, Outcome, PairVerdict
 from rag_eval.results.looks import key_of, key_of_text
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
@@ -158,14 +158,21 @@ class PairTally:
         self._bots, self._choice = [*bots], choice
         self._pairs: dict[tuple[str, str], _Pair] = {pair: _Pair() for pair in combinations(bots, 2)}
         self._counts: Counter[str] = Counter()
+        self._row = -1, ""
+        self._cluster = ""
+        """Of the row that was added last."""
 
     def add(self, result: CaseResult) -> None:
+        row = result.case.row, result.case.query
+        if row != self._row:
+            # The row is one of a conversation, whatever each bot calls it.
+            self._row, self._cluster = row, key_of(result.case)[:_CLUSTER]
         key = ""
         for verdict in result.pairs:
             if verdict.other == result.case.bot:
                 self._add_control(verdict)
                 continue
-            key = key or _key_of(result.case)
+            key = key or self._cluster + key_of_text(result.case.question)[:_CLUSTER]
             pair, is_swapped = (result.case.bot, verdict.other), False
             if pair not in self._pairs:
                 pair, is_swapped = (pair[1], pair[0]), True
@@ -327,12 +334,7 @@ def _add(counted: dict[str, list[float]], more: Mapping[str, Sequence[float]]) -
 
 
 _CLUSTER = 32
-"""Digits of a key that are the same for the questions of a conversation."""
-
-
-def _key_of(case: Case) -> str:
-    """Of the question; questions of one conversation are one cluster and begin with the same digits."""
-    return key_of(case)[:_CLUSTER] + key_of_text(case.question)[:_CLUSTER]
+"""Digits of a key of a question that are the same for all questions of a conversation."""
 
 
 def _rate(value: float) -> float:

@@ -60,14 +60,18 @@ def mean_score(samples: Sequence[Score]) -> Score:
 
 
 def failure_modes(
-    scores: Mapping[str, Score], thresholds: Mapping[str, float], doc_recall: float | None = None
+    scores: Mapping[str, Score],
+    thresholds: Mapping[str, float],
+    doc_recall: float | None = None,
+    *,
+    is_missing: bool = False,
 ) -> tuple[FailureMode, ...]:
     """The failure modes of one case, over its scored metrics only; a score must be below its threshold.
 
     `doc_recall` is the share of the gold documents that were retrieved. Where it is known it decides about
     retrieval alone, by the threshold of context recall: that is a fact, the judge's scores are opinions.
     A retrieval failure takes low scores in all metrics of retrieval that are scored, the other modes take one.
-    Without any failure mode the case is OK, unless a metric failed: then it was not judged.
+    Without any failure mode the case is OK, unless a metric failed, or the case `is_missing`: then it was not judged.
     """
 
     def below(metric: str) -> bool | None:
@@ -90,7 +94,7 @@ def failure_modes(
     if found:
         return tuple(found)
     failed = any(score.outcome is Outcome.FAILED for score in scores.values())
-    return (FailureMode.NOT_JUDGED if failed else FailureMode.OK,)
+    return (FailureMode.NOT_JUDGED if failed or is_missing else FailureMode.OK,)
 
 
 def with_gaps(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:

@@ -369,7 +369,7 @@ class _BotColumns:
         toxicity = result.toxicity.value
         self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
         self._empty_contexts += result.case.has_empty_context
-        self._empty_answers += not result.case.has_response
+        self._empty_answers += result.case.is_unanswered
         codes = {score.code for score in result.scores.values()}
         self._failed_by_content += result.rqs is None and not codes.isdisjoint(CONTENT_CODES)
 

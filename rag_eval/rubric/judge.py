@@ -11,7 +11,7 @@ from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.replies import A_REASON
 from rag_eval.metrics.conversation import with_history
-from rag_eval.records import Case, CriterionVerdict, Outcome, RubricOutcome
+from rag_eval.records import NOT_ASKED, Case, CriterionVerdict, Outcome, RubricOutcome
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
 
 
@@ -27,6 +27,8 @@ class RubricJudge:
         An empty response fails them all without a call, and where none applies there is nothing to judge. Where
         fewer cumulative criteria apply than the rubric's threshold asks for, all of those must pass.
         """
+        if case.is_missing:
+            return RubricOutcome.not_applicable(NOT_ASKED)
         metrics = [metric for metric in self.rubric.metrics if metric.covers(case.columns)]
         if not metrics:
             return RubricOutcome.not_applicable("no criterion of the rubric applies to this row")

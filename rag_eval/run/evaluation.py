@@ -19,6 +19,7 @@ from rag_eval.judge.masking import without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import (
+    NOT_ASKED,
     TOXICITY,
     Case,
     CaseResult,
@@ -225,10 +226,13 @@ class Evaluation:
         return CaseResult(
             case=case,
             scores=scores,
-            toxicity=toxicity,
+            toxicity=Score.not_applicable(TOXICITY, NOT_ASKED) if case.is_missing else toxicity,
             rqs=rqs(scores, self._weights),
             failure_modes=failure_modes(
-                scores, self._thresholds, doc_recall(case) if self._gold_decides else None
+                scores,
+                self._thresholds,
+                doc_recall(case) if self._gold_decides else None,
+                is_missing=case.is_missing,
             ),
             further=extra,
             rubric=rubric,

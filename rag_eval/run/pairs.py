@@ -105,7 +105,8 @@ class PairJudge:
         key = key_of_text(row.cases[0].question)
         if key > self._plan.last:
             return verdicts
-        pairs = self.rounds[_round_of(key, len(self.rounds))]
+        missing = {number for number, case in enumerate(row.cases) if case.is_missing}
+        pairs = [pair for pair in self.rounds[_round_of(key, len(self.rounds))] if missing.isdisjoint(pair)]
         asked = [self._compare(row.cases[one], row.cases[other]) for one, other in pairs]
         answered = [number for number, case in enumerate(row.cases) if case.has_response]
         owners = [one for one, _ in pairs]

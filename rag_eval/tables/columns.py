@@ -155,7 +155,8 @@ class Columns:
     """Retrieved documents, by bot in the same way."""
     histories: Mapping[str, int]
     """Earlier turns, by bot in the same way."""
-    conversation: int | None
+    conversations: Mapping[str, int]
+    """Ids of the conversation, by bot in the same way."""
     human: Mapping[str, Mapping[str, int]]
     """Human labels by metric, then by bot in the same way."""
     spent: Mapping[str, Mapping[str, int]]

@@ -5,7 +5,7 @@ The rows of a query may be anywhere in the file, so all of them are kept on disk
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
-from rag_eval.tables.cells import BadCell, Cell, JsonText, Measured, Message, cell_at
+from rag_eval.tables.cells import ABSENT, BadCell, Cell, JsonText, Measured, Message, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import QUERY, folded
-from rag_eval.tables.nested import query_of_chat, role_text
+from rag_eval.tables.nested import before_query, query_of_chat, role_text, turns_of
 from rag_eval.tables.rows import Lines
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
@@ -75,10 +75,18 @@ class _Grouping:
         self._answer = next(iter(columns.responses.values()))
         self._context = next(iter(columns.contexts.values()), None)
         self._retrieved = next(iter(columns.retrieved.values()), None)
+        self._history = next(iter(columns.histories.values()), None)
+        self._conversation = next(iter(columns.conversations.values()), None)
+        self._talks = _Talks()
+        self._talk_of: list[int | None] = []
+        """Of each row: the number of its bot's conversation."""
+        self._is_talk = False
+        """Whether a row continues a conversation, or has the id of one."""
         self._bots: dict[str, str] = {} if self._is_long else {"": next(iter(columns.responses))}
         self._keys: list[bytes] = []
-        """Of each row: its query, and the values of its columns of ids."""
-        self._ids: dict[int, set[bytes]] = {index: set() for index in columns.ids}
+        """Of each row: its query and place, and the values of its columns of ids."""
+        ids = (index for index in columns.ids if not (self._is_long and index == self._conversation))
+        self._ids: dict[int, set[bytes]] = {index: set() for index in ids}
         self._repeats: set[int] = set()
         """Columns of ids with some value in several rows: the others tell rows apart, not queries."""
 
@@ -95,26 +103,27 @@ class _Grouping:
                 self._repeats.add(index)
             seen.add(digest)
         query = _asked(cell_at(cells, self._columns.query))
-        parts = [_digest(query, *self._place_of(query))] + [
-            _digest(cell_at(cells, index)) for index in self._ids
-        ]
+        place = self._place_of(query)
+        parts = [_digest(query, *place)] + [_digest(cell_at(cells, index)) for index in self._ids]
         if not self._is_long and not self._columns.has_passages:
             others = (self._answer, self._columns.reference)
             parts.append(_digest(*(cell_at(cells, index) for index in others if index is not None)))
         self._keys.append(b"".join(parts))
         if self._columns.bot is not None:
-            self._add_bot(cell_at(cells, self._columns.bot))
+            bot = cell_at(cells, self._columns.bot)
+            self._add_bot(bot)
+            name = "" if self._conversation is None else str(cell_at(cells, self._conversation)).strip()
+            self._is_talk = self._is_talk or bool(name or place)
+            asked = parts[0], len(place)
+            self._talk_of.append(self._talks.add(_folded(bot), name, *asked) if name else None)
 
     def _place_of(self, query: Cell) -> list[str]:
         """What tells a query apart from the same one at another place of a conversation.
 
-        Of several bots only the number of questions before it: they may have answered these differently.
+        Of several bots only what the user said before it: they may have answered differently.
         """
         earlier = query.earlier if isinstance(query, Message) else ()
-        if self._is_long:
-            questions = sum(turn.role == USER for turn in earlier)
-            return [str(questions)] if questions else []
-        return [turn.content for turn in earlier]
+        return [turn.content for turn in earlier if turn.role == USER or not self._is_long]
 
     def _add_bot(self, cell: Cell) -> None:
         if isinstance(cell, str) and cell:
@@ -128,7 +137,10 @@ class _Grouping:
         shape = LONG if self._is_long else PASSAGES if has_passages else ONE
         self._check_bots()
         layout = _Layout(self._columns, list(self._bots.values()))
-        units = (self._unit(layout, [self._line(n) for n in numbers], has_passages) for numbers in order)
+        units = (
+            self._unit(layout, [self._line(n) for n in numbers], has_passages, self._talk_of_rows(numbers))
+            for numbers in order
+        )
         return _Grouped(layout.columns, shape, units, has_passages)
 
     def _check_bots(self) -> None:
@@ -149,12 +161,29 @@ class _Grouping:
         size = _DIGEST
         kept = [0, *(place for place, index in enumerate(self._ids, 1) if index in self._repeats)]
         rest = size * (1 + len(self._ids))
-        groups: dict[bytes, list[int]] = defaultdict(list)
+        groups: dict[tuple[bytes, int | None], list[int]] = defaultdict(list)
+        talks = self._talks.grouped()
         for number, key in enumerate(self._keys):
             short = b"".join(key[place * size : (place + 1) * size] for place in kept) + key[rest:]
-            groups[short].append(number)
+            talk = self._talk_of[number] if self._is_long else None
+            groups[short, None if talk is None else talks[talk]].append(number)
         self._keys.clear()
-        return list(groups.values())
+        return [part for numbers in groups.values() for part in self._by_history(numbers)]
+
+    def _by_history(self, numbers: list[int]) -> list[list[int]]:
+        """Rows of one query, apart where a bot has several of them that follow different messages of the user."""
+        if self._history is None or not self._is_long or len(numbers) < 2:
+            return [numbers]
+        lines = [self._line(number) for number in numbers]
+        if len(_by_bot(lines, self._columns.bot)) == len(lines):
+            return [numbers]
+        parts: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number, line in zip(numbers, lines, strict=True):
+            query = str(line.cells[self._columns.query])
+            said = before_query(_turns(line.cells[self._history]), query)
+            parts[tuple(" ".join(turn.content.split()) for turn in said if turn.role == USER)].append(number)
+        self._is_talk = self._is_talk or len(parts) > 1
+        return list(parts.values())
 
     def _are_passages(self, order: list[list[int]]) -> bool:
         """Whether several rows of one response differ in their contexts, and none of these is a list."""
@@ -180,7 +209,11 @@ class _Grouping:
         row, *values = self._lines.at(number)
         return _LongLine(row, dict(zip(self._used, map(_restored, values), strict=True)))
 
-    def _unit(self, layout: "_Layout", lines: list[_LongLine], has_passages: bool) -> Unit:
+    def _talk_of_rows(self, numbers: list[int]) -> int | None:
+        return next((talk for n in numbers if self._is_long and (talk := self._talk_of[n]) is not None), None)
+
+    def _unit(self, layout: "_Layout", lines: list[_LongLine], has_passages: bool, talk: int | None) -> Unit:
+        """`talk` is the number of one of the conversations that the rows are from."""
         cells: list[Cell] = [""] * layout.width
         numbers: dict[int, int] = {}
 
@@ -189,8 +222,6 @@ class _Grouping:
 
         for index, place in layout.shared.items():
             line = self._agreed(index, lines)
-            if index == self._columns.conversation and _differ(index, lines):
-                continue  # each bot has had conversations of its own
             put(place, line, line.cells[index])
         found = _by_bot(lines, self._columns.bot)
         nameless = found.pop("", []) if self._is_long else []
@@ -198,20 +229,21 @@ class _Grouping:
             self._report(nameless[0].number, self._bot_column, "is blank; name the bot of this response")
         for bot, name in zip(self._bots, layout.bots, strict=True):
             its = found.get(bot, [])
-            if not its:
-                if nameless:
-                    continue
+            for index, place in layout.own[name].items() if its else ():
+                put(place, *self._of_bot(index, its, name, has_passages))
+            if its and name in layout.queries:
+                put(layout.queries[name], its[0], its[0].cells[self._columns.query])
+            elif not its and self._is_talk:
+                cells[layout.columns.responses[name]] = cells[layout.queries[name]] = ABSENT
+                if self._conversation is not None and talk is not None:
+                    cells[layout.own[name][self._conversation]] = self._talks.name(talk, bot)
+            elif not its and not nameless:
                 self._report(
                     lines[0].number,
                     self._bot_column,
                     f"bot '{name[:60]}' has no response to this query; add a row for it, with an empty response if "
                     "the bot gave none, or leave the query out with --where",
                 )
-                continue
-            for index, place in layout.own[name].items():
-                put(place, *self._of_bot(index, its, name, has_passages))
-            if name in layout.queries:
-                put(layout.queries[name], its[0], its[0].cells[self._columns.query])
         return Unit(lines[0].number, cells, {p: n for p, n in numbers.items() if n != lines[0].number})
 
     @property
@@ -221,7 +253,7 @@ class _Grouping:
     def _agreed(self, index: int, lines: list[_LongLine]) -> _LongLine:
         """The row whose cell counts for the query: the first that is not blank; all others must say the same."""
         told = [line for line in lines if line.cells[index]] or lines[:1]
-        for line in told[1:] if index != self._columns.conversation else ():
+        for line in told[1:]:
             if line.cells[index] != told[0].cells[index]:
                 self._report(
                     line.number,
@@ -266,8 +298,62 @@ class _Grouping:
         return its[0], JsonText(json.dumps(found, ensure_ascii=False)) if found else ""
 
 
-def _differ(index: int, lines: list[_LongLine]) -> bool:
-    return len({line.cells[index] for line in lines if line.cells[index]}) > 1
+class _Talks:
+    """The conversations of all bots, and which of them are the same one with several bots.
+
+    Each is known by its bot, its id and what it was asked: digests of the queries, each with all that the user said
+    before it.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._asked: dict[bytes, tuple[int, dict[int, None]]] = {}
+        """Of each query: how much the user said before it, and the conversations with it."""
+        self._keys: list[tuple[str, str]] = []
+        self._groups: list[dict[str, int]] = []
+        """Of each conversation: those that are the same one, by bot."""
+
+    def add(self, bot: str, name: str, asked: bytes, depth: int) -> int:
+        """One query of a conversation; returns the number of the conversation."""
+        number = self._numbers.setdefault((bot, name), len(self._numbers))
+        self._asked.setdefault(asked, (depth, {}))[1][number] = None
+        return number
+
+    def grouped(self) -> list[int]:
+        """For each conversation the number of the first one that is the same.
+
+        Those with one id are the same if they share a query. Further ones are matched by the queries that they share:
+        first by the longest ones, then by rare ones, then in the order of the file.
+        """
+        keys = self._keys = [*self._numbers]
+        self._groups = [{bot: number} for number, (bot, _) in enumerate(keys)]
+        for _, talks in self._asked.values():
+            by_name: dict[str, list[int]] = defaultdict(list)
+            for talk in talks:
+                by_name[keys[talk][1]].append(talk)
+            for its in by_name.values():
+                self._match(its)
+        for _, talks in sorted(self._asked.values(), key=lambda each: (-each[0], len(each[1]))):
+            self._match(talks)
+        return [min(group.values()) for group in self._groups]
+
+    def _match(self, talks: Iterable[int]) -> None:
+        """The first of each bot are the same one, and so are the second ones."""
+        places: dict[str, int] = defaultdict(int)
+        slots: dict[int, dict[str, int]] = {}
+        for group in {id(self._groups[talk]): self._groups[talk] for talk in talks}.values():
+            place = max(places[bot] for bot in group)
+            slot = slots.setdefault(place, group)
+            places.update(dict.fromkeys(group, place + 1))
+            if slot is not group:
+                slot.update(group)
+                for talk in group.values():
+                    self._groups[talk] = slot
+
+    def name(self, talk: int, bot: str) -> str:
+        """The id of the bot's conversation that is the same as another one; that one's id if the bot has none."""
+        group = self._groups[talk]
+        return self._keys[group.get(bot, min(group.values()))][1]
 
 
 class _Layout:
@@ -276,11 +362,9 @@ class _Layout:
     def __init__(self, columns: Columns, bots: Sequence[str]) -> None:
         self.bots = bots
         common = {columns.query, *columns.kept.values()}
-        common |= {
-            index for index in (columns.reference, columns.gold, columns.conversation) if index is not None
-        }
+        common |= {index for index in (columns.reference, columns.gold) if index is not None}
         owned = {*columns.responses.values(), *columns.contexts.values(), *columns.retrieved.values()}
-        owned |= {*columns.histories.values()}
+        owned |= {*columns.histories.values(), *columns.conversations.values()}
         labels = {metric: next(iter(its.values())) for metric, its in columns.human.items() if its}
         spent = {role: next(iter(its.values())) for role, its in columns.spent.items()}
         owned |= {*labels.values(), *spent.values()}
@@ -310,7 +394,7 @@ class _Layout:
             query=self.shared[columns.query],
             reference=None if columns.reference is None else self.shared[columns.reference],
             gold=None if columns.gold is None else self.shared[columns.gold],
-            conversation=None if columns.conversation is None else self.shared[columns.conversation],
+            conversations=by_bot(columns.conversations),
             histories=by_bot(columns.histories),
             queries=self.queries,
             responses=by_bot(columns.responses),
@@ -334,8 +418,20 @@ def _by_bot(lines: Sequence[_LongLine], bot: int | None) -> dict[str, list[_Long
     found: dict[str, list[_LongLine]] = defaultdict(list)
     for line in lines:
         cell = "" if bot is None else line.cells[bot]
-        found[folded(cell) if isinstance(cell, str) else ""].append(line)
+        found[_folded(cell)].append(line)
     return dict(found)
+
+
+def _folded(bot: Cell) -> str:
+    return folded(bot) if isinstance(bot, str) else ""
+
+
+def _turns(cell: Cell) -> tuple[Turn, ...]:
+    """The turns in a cell; none if it cannot be read, which is for its reader to say."""
+    try:
+        return turns_of(cell) if isinstance(cell, str) else ()
+    except ValueError:
+        return ()
 
 
 _DIGEST = 12

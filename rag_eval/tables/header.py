@@ -116,7 +116,7 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         contexts=_by_bot(columns, responses, CONTEXT),
         retrieved=_by_bot(columns, responses, RETRIEVED),
         histories=_by_bot(columns, responses, HISTORY),
-        conversation=columns.get((CONVERSATION, None, "")),
+        conversations=_by_bot(columns, responses, CONVERSATION),
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
         spent={role: its for role in (LATENCY, COST) if (its := _by_bot(columns, responses, role))},
         guessed=[

@@ -1,7 +1,7 @@
 """Two tables with answers to the same queries as one: those of the second become further bots."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rag_eval.errors import InputError
@@ -14,15 +14,17 @@ _OLD = " (old)"
 def with_earlier_answers(table: Table, earlier: Table) -> Table:
     """The rows of `table` whose query is in both, with the bots of `earlier` under their names and '(old)'.
 
-    Queries match if they differ in white space only; the n-th row of a query joins the n-th one there. The ground truth
+    Queries match if they differ in white space only, and so do the messages of the user before them if both files have
+    earlier turns. The n-th row of a query joins the n-th one there. The ground truth
     is that of `table` if it has one, so that all bots are judged by the same. Raises InputError if no query is in both.
     """
-    waiting: defaultdict[str, list[Row]] = defaultdict(list)
+    key = _place if table.with_history and earlier.with_history else _query
+    waiting: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in earlier.rows:
-        waiting[_same(row.query)].append(row)
+        waiting[key(row)].append(row)
     for found in waiting.values():
         found.reverse()
-    rows = tuple(_joined(table, waiting))
+    rows = tuple(_joined(table, waiting, key))
     if not rows:
         raise InputError(
             f"--against {earlier.path}: none of its {len(earlier.rows):,} queries is in {table.path}; name a file with "
@@ -42,9 +44,12 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
     )
 
 
-def _joined(table: Table, waiting: dict[str, list[Row]]) -> Iterator[Row]:
+_Key = Callable[[Row], tuple[str, ...]]
+
+
+def _joined(table: Table, waiting: dict[tuple[str, ...], list[Row]], key: _Key) -> Iterator[Row]:
     for row in table.rows:
-        if not (found := waiting.get(_same(row.query))):
+        if not (found := waiting.get(key(row))):
             continue
         first = row.cases[0]
         cases = (
@@ -64,5 +69,11 @@ def _joined(table: Table, waiting: dict[str, list[Row]]) -> Iterator[Row]:
         yield replace(row, cases=(*row.cases, *cases))
 
 
-def _same(query: str) -> str:
-    return " ".join(query.split())
+def _query(row: Row) -> tuple[str, ...]:
+    return (" ".join(row.query.split()),)
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    """The query, and what the user said before it."""
+    case = next((case for case in row.cases if not case.is_missing), row.cases[0])
+    return (*_query(row), *(" ".join(text.split()) for text in case.user_said))

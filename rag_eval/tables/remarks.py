@@ -52,6 +52,39 @@ class Remarks:
                 yield f"Column {column}: {sentence}"
 
 
+class Missing:
+    """Rows without a response of some bots, in a file of conversations that differ between them."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[int]] = defaultdict(list)
+        self._incomplete = 0
+
+    def add(self, number: int, bots: Sequence[str]) -> None:
+        """The first row of a query, and the bots without a response to it after the same messages of the user."""
+        self._incomplete += 1
+        for bot in bots:
+            self._rows[bot].append(number)
+
+    def warnings(self, rows: int) -> Iterator[str]:
+        """`rows` is how many queries there are."""
+        for bot, numbers in self._rows.items():
+            yield (
+                f"Bot '{bot[:60]}' has no response to {len(numbers):,} of {rows:,} queries after the same messages of "
+                f"the user (row {_first_ten(numbers)}). These cases are not applicable. If the bot was asked and did "
+                "not answer, add its answer as an empty one."
+            )
+        if not self._incomplete:
+            return
+        common = rows - self._incomplete
+        yield (
+            f"The bots are compared over the {common:,} of {rows:,} queries that all of them answered after the same "
+            "messages of the user. To compare more, send the messages of one bot's users to the other bots as well."
+            if common
+            else "The bots cannot be compared: no query has a response of all of them after the same messages of the "
+            "user. Send the messages of one bot's users to the other bots as well."
+        )
+
+
 class Repeats:
     """Rows that say the same as an earlier one. Of each row it keeps a number and a hash."""
 
@@ -60,7 +93,7 @@ class Repeats:
         self._hashes = array("q")
 
     def add(self, number: int, texts: Sequence[str]) -> None:
-        """A row of the file and everything that is judged of it."""
+        """A row of the file and everything that is judged of it, the place in its conversation among it."""
         self._numbers.append(number)
         self._hashes.append(hash(tuple(texts)))
 

@@ -9,6 +9,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.records import Turn
 from rag_eval.tables.bounds import MOST_LISTED, Room
 from rag_eval.tables.cells import (
+    ABSENT,
     EXCEL_LIMIT,
     BadCell,
     Cell,
@@ -38,6 +39,7 @@ from rag_eval.tables.remarks import (
     BROKEN_LIST,
     CUT,
     LIST_OF_RESPONSES,
+    Missing,
     Remarks,
     Repeats,
     counted,
@@ -114,6 +116,7 @@ class RowReader:
         """By the letter of a column with latency or cost."""
         self._remarks = Remarks()
         self._repeats = Repeats()
+        self._missing = Missing()
         self._first_dropped = ""
         self._before: dict[int, tuple[Turn, ...]] = {}
         """By column: the turns before the message that was read last."""
@@ -185,15 +188,23 @@ class RowReader:
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
-        self._repeats.add(number, [texts[index] for index in self._judged])
+        missing = {
+            index for index in columns.responses.values() if texts[index] is ABSENT and columns.queries
+        }
+        if missing:
+            self._missing.add(number, [bot for bot, index in columns.responses.items() if index in missing])
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
         chunks = {index: each.chunks for index, each in zip(self._contexts, contexts, strict=True)}
         for bot, index in columns.responses.items():
+            if index in missing:
+                continue
             habit = habit_of(texts[index], chunks.get(columns.contexts.get(bot, -1)))
             self.habits[bot] = self.habits.get(bot, Habit()).plus(habit)
-        found: list[tuple[str, Any]] = [(texts[index], texts[index]) for index in self._roles]
+        found: list[tuple[str, Any]] = [
+            (texts[index], None if index in missing else texts[index]) for index in self._roles
+        ]
         for index, context in zip(self._contexts, contexts, strict=True):
             found.append((texts[index], context.chunks))
         found += [(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
@@ -207,11 +218,13 @@ class RowReader:
             ids = [context.ids for context in contexts]
             self.has_ids = self.has_ids or any(ids)
             values.append(ids)
-        values.append(self._talk(number, cells, texts))
+        talk = self._talk(number, cells, texts)
+        self._repeats.add(number, [*(texts[index] for index in self._judged), repr(talk)])
+        values.append(talk)
         self.lines.add(values)
 
     def _talk(self, number: int, cells: Sequence[Cell], texts: Mapping[int, str]) -> list[Any] | None:
-        """Id of the conversation, and the turns before the query: of each bot, or once if all have the same."""
+        """Ids of the conversation, and the turns before the query: of each bot, or once if all have the same."""
         columns = self.columns
         query = texts[columns.query]
         shared = self._before.pop(columns.query, ())
@@ -219,15 +232,16 @@ class RowReader:
         said = []
         for bot in columns.responses:
             asked = cells[columns.queries[bot]] if columns.queries else None
-            before = asked.earlier if isinstance(asked, Message) else shared
+            before = asked.earlier if isinstance(asked, Message) else shared if asked is not ABSENT else ()
             said.append(own.get(columns.histories.get(bot, -1)) or before)
-        conversation = "" if columns.conversation is None else texts[columns.conversation].strip()
+        ids = {bot: texts[index].strip() for bot, index in columns.conversations.items()}
+        conversations = [*ids.values()] if len({*ids.values()}) > 1 else [*ids.values(), ""][:1]
         if not any(said):
-            return [conversation] if conversation else None
+            return [conversations] if any(conversations) else None
         self.with_history += 1
         kept = said[:1] if all(each == said[0] for each in said) else said
         return [
-            conversation,
+            conversations,
             *([[turn.role, without_half_pairs(turn.content)] for turn in turns] for turns in kept),
         ]
 
@@ -247,6 +261,7 @@ class RowReader:
         for index, found in sorted(self._broken.items()):
             for number, _ in found:
                 self._remarks.add(BROKEN_LIST, self._names[index], number)
+        yield from self._missing.warnings(len(self.lines))
         yield from self._remarks.warnings()
         yield from self._repeats.warnings()
         for use in self.settled():

@@ -153,7 +153,7 @@ class _RowMaker:
 
     def row(self, values: list[Any]) -> Row:
         number, query = values[:2]
-        conversation, *histories = values.pop() or ("",)
+        conversations, *histories = values.pop() or ([""],)
         turns = [tuple(Turn(*turn) for turn in each) for each in histories]
         for place in self._lists:
             values[place] = None if values[place] is None else _tuple(values[place])
@@ -165,6 +165,7 @@ class _RowMaker:
         ids = values[-1] if self._takes_ids else ()
         cases = []
         for place, bot in enumerate(self._bots):
+            is_missing = values[first + place] is None
             context, retrieved = self._context_of[place], self._retrieved_of[place]
             retrieved_ids = None if retrieved is None else values[retrieved]
             if ids and context is not None:
@@ -175,15 +176,16 @@ class _RowMaker:
                     row=number,
                     bot=bot,
                     query=query,
-                    response=values[first + place],
+                    response="" if is_missing else values[first + place],
                     reference=reference,
-                    chunks=None if context is None else values[context],
-                    gold_ids=gold,
-                    retrieved_ids=retrieved_ids,
+                    chunks=None if context is None or is_missing else values[context],
+                    gold_ids=None if is_missing else gold,
+                    retrieved_ids=None if is_missing else retrieved_ids,
                     human=humans[place],
                     columns=kept,
                     history=turns[place] if len(turns) > 1 else turns[0] if turns else (),
-                    conversation=conversation,
+                    conversation=conversations[place if len(conversations) > 1 else 0],
+                    is_missing=is_missing,
                     spent=spent[place],
                 )
             )

@@ -713,7 +713,7 @@ function botCard(i, chosen, row) {
     el("p", { class: ok ? "ok" : "bad" }, `${ok ? "✓" : "✗"} ${modesOf(i).join(" | ")}`),
     ...(mine.f || []).map((flag) => el("p", { class: "flag" }, `⚑ ${flag}`)),
     mine.a === undefined
-      ? meta.hasTexts ? el("p", { class: "dim" }, "(empty response)") : null
+      ? meta.hasTexts ? el("p", { class: "dim" }, mine.m ? "(no response in the input)" : "(empty response)") : null
       : marked(mine.a, marksIn(RESPONSE, mine.a, evidence)),
     el("table", { class: "scores" }, el("tbody", {}, ...scores, ...(mine.t || []).map(([label, value]) =>
       el("tr", {}, el("th", { scope: "row" }, label), el("td", { class: "num" }, value), el("td", { class: "note" }))))));

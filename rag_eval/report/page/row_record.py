@@ -65,8 +65,9 @@ def _row(results: Sequence[CaseResult], facts: RunFacts, limit: int) -> Json:
 def _case(
     result: CaseResult, facts: RunFacts, bots: Mapping[str, int], places: Mapping[str, int], limit: int
 ) -> Json:
-    """b: bot, a: response, k: chunks by rank, s: what is behind the scores, w: recommendation, h: human labels,
-    f: flags, d: gold and retrieved documents, r: rubric, t: latency and cost, v: pairs."""
+    """b: bot, a: response, m: whether it is missing, k: chunks by rank, s: what is behind the scores,
+    w: recommendation, h: human labels, f: flags, d: gold and retrieved documents, r: rubric, t: latency and cost,
+    v: pairs."""
     case = result.case
     key = case.row, case.bot
     finder = _Finder(result, places, limit)
@@ -75,6 +76,7 @@ def _case(
         {
             "b": bots[case.bot],
             "a": _cut(case.response, limit),
+            "m": case.is_missing or None,
             "k": None if case.chunks is None else [places[chunk] for chunk in case.chunks],
             "s": {
                 name: _score(score, finder)
