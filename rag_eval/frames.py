@@ -35,7 +35,7 @@ from rag_eval.records import (
     CaseResult,
     RubricOutcome,
 )
-from rag_eval.report.pair_tables import plain_pairs
+from rag_eval.report.pair_tables import plain_pairs, plain_verdicts
 from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
@@ -43,7 +43,6 @@ from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.run.judges import Judges
 from rag_eval.run.pairs import PairJudge
 from rag_eval.run.parallel import open_evaluation
-from rag_eval.store.codec import to_plain
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
@@ -114,7 +113,7 @@ def evaluate(
                 line = _line(result, with_history=with_history)
                 if tally:
                     tally.add(result)
-                    line[_PAIRS] = to_plain(result)[_PAIRS]
+                    line[_PAIRS] = plain_verdicts(result)
                 lines.append(line)
         finally:
             evaluation.close()

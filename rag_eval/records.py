@@ -301,6 +301,15 @@ class PairVerdict:
     """Why there is no value, or what settled it without a judge."""
     code: str = ""
     """Stable machine-readable reason of a failure; otherwise empty."""
+    labels: Mapping[str, float] = field(default_factory=dict)
+    """What each rater of a review prefers, by rater: -1 the other response, 0 neither, 1 this one."""
+    is_drawn: bool = False
+    """The labels are those of a random sample of the pairs."""
+
+    @property
+    def preference(self) -> float | None:
+        """-1, 0 or 1: the value, if both orders say the same, otherwise 0. None unless it is scored."""
+        return None if self.value is None else float(int(self.value))
 
     @property
     def is_flipped(self) -> bool:
@@ -558,6 +567,8 @@ class RunFacts:
     """How many of them there were."""
     head_to_head: str = OFF
     """How pairs of responses were chosen: ALL_PAIRS or MATCHING; OFF without a head-to-head comparison."""
+    has_pair_labels: bool = False
+    """A review says which responses of pairs people prefer."""
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     """Number of cases that merged prompts judged in place of the single one, by reason: 'long' or a failure's code."""
     left_out: tuple[str, ...] = ()

@@ -89,11 +89,14 @@ class Job:
             self._until_clear = UntilClear(
                 table.rows, table.bots, loaded.settings, self._session.gates, is_again=is_again
             )
-        self._session.people.join(case for row in table.rows for case in row.cases)
+        pairs = _pairs(loaded.settings, table)
+        self._session.people.join(
+            (case for row in table.rows for case in row.cases),
+            (pair for row in table.rows for pair in pairs.pairs_of(row.cases)) if pairs else (),
+        )
         self._paths.check(loaded)
         if self._options.dry_run:
-            return self._estimate(loaded, table, _pairs(loaded.settings, table))
-        pairs = _pairs(loaded.settings, table)
+            return self._estimate(loaded, table, pairs)
         loaded.require_credentials(to_call=not self._options.report_only)
         self._paths.check_writable()
         with self._session.locked():
@@ -251,9 +254,14 @@ class Job:
                 )
         settings = loaded.settings
         run.check_slices(settings.report.slice_by)
-        self._session.people.join(result.case for result in run.results)
-        self._paths.check(loaded)
         pairs = PairJudge.of(settings, run.facts.bots, (row[0].case.question for row in run.rows))
+        self._session.people.join(
+            (result.case for result in run.results),
+            (pair for row in run.rows for pair in pairs.pairs_of([each.case for each in row]))
+            if pairs
+            else (),
+        )
+        self._paths.check(loaded)
         loaded.require_credentials(to_call=not self._options.dry_run)
         if self._options.dry_run:
             return self._estimate(loaded, run, pairs)
@@ -275,12 +283,14 @@ class Job:
     def _report_again(self, loaded: "LoadedSettings") -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
         from rag_eval.report.recorded import RecordedRun
+        from rag_eval.results.sampling import pairs_of
 
         self._options.refuse_idle_again()
         settings, run = loaded.settings, RecordedRun.read(self._session.input)
         run.check_slices(settings.report.slice_by)
         self._session.require_spent(run.facts.spent_units)
-        self._session.people.join(result.case for result in run.results)
+        compared = ((pair.one.case, pair.other.case) for pair in pairs_of(run.results))
+        self._session.people.join((result.case for result in run.results), compared)
         self._paths.check(loaded)
         if self._options.dry_run:
             say(

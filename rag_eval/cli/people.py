@@ -40,11 +40,11 @@ class People:
             check_writable(options.calibrate, "--calibrate")
         return cls(labels, options.calibrate)
 
-    def join(self, cases: Iterable["Case"]) -> None:
-        """Find the labelled cases in the run. Raises InputError if there are none."""
+    def join(self, cases: Iterable["Case"], pairs: Iterable[tuple["Case", "Case"]] = ()) -> None:
+        """Find the labelled cases, and pairs, among those of the run. Raises InputError if there are none."""
         if self._labels is None:
             return
-        self._labels.join(cases)
+        self._labels.join(cases, pairs)
         for warning in self._labels.warnings:
             warn(warning)
 
@@ -53,7 +53,8 @@ class People:
         if self._labels:
             facts = replace(
                 facts,
-                has_labels=True,
+                has_labels=facts.has_labels or self._labels.has_cases,
+                has_pair_labels=facts.has_pair_labels or self._labels.has_pairs,
                 strata={**facts.strata, **self._labels.strata},
                 notes=(*facts.notes, *self._labels.warnings),
             )

@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ _PARTS = {3: "thirds", 2: "halves"}
     metavar="N",
     help="Number of cases to label.",
 )
+@click.option("--pairs", is_flag=True, help="Ask which of two answers is better.")
 @click.option("--metrics", metavar="NAMES", help="Metrics or criteria to label, separated by commas.")
 @click.option("--raters", metavar="NAMES", help="Names of the people; each gets a sheet of their own.")
 @click.option(
@@ -61,6 +63,7 @@ def command(
     run: Path,
     output: Path | None,
     cases: int,
+    pairs: bool,
     metrics: str | None,
     raters: str | None,
     suspicious: float,
@@ -71,14 +74,14 @@ def command(
 ) -> None:
     """Draw cases of a run at random and write a sheet in which people label them.
 
-    RUN.json is a file that --json wrote. The cases are drawn from each bot and each third of its RQS. Give the filled
-    sheet to --labels of rag-eval run. No judge is called.
+    RUN.json is a file that --json wrote. The cases are drawn from each bot and each third of its RQS; with --pairs,
+    queries of each two bots that the judge compared. Give the filled sheet to --labels of rag-eval run. No judge is
+    called.
     """
     from rag_eval.report.recorded import RecordedRun
-    from rag_eval.report.review_sheet import Review, write_review
-    from rag_eval.results.sampling import draw_sample
+    from rag_eval.report.review_sheet import write_review
     from rag_eval.tables.input_files import check_is_file
-    from rag_eval.tables.review_file import EarlierSheets, ReviewFile
+    from rag_eval.tables.review_file import ReviewFile
 
     set_up_logging(debug)
     check_is_file(run)
@@ -86,8 +89,47 @@ def command(
     _check_target(target)
     recorded = RecordedRun.read(run)
     _refuse_without_texts(recorded)
-    measures = _measures(recorded, metrics)
     files = [ReviewFile.read(path) for path in without]
+    if pairs:
+        _refuse_with_pairs(metrics, show_scores=show_scores)
+    draw = _drawn_pairs if pairs else partial(_drawn_cases, metrics=metrics, shows_scores=show_scores)
+    review, earlier, joined = draw(recorded, files, cases, suspicious, seed, raters=_raters(raters))
+    sheets = [path for path, file in zip(without, files, strict=True) if file in joined]
+    if not review.to_label():
+        remedy = f"compare the labels: {_comparison(run, sheets)}" if sheets else "leave out --without"
+        raise InputError(
+            f"{run.name}: no {review.noun} is left to label, since all that were drawn are on the sheets of --without; "
+            f"{remedy}"
+        )
+    place = write_review(target, review)
+    for line in _described(review, cases, suspicious):
+        remark(line)
+    for line in (*_advice(review, earlier, suspicious), *_doubts(review, earlier, joined)):
+        warn(line)
+    remark(f"Review sheet: {place}")
+    remark(f"When the labels are complete, run: {_comparison(run, [*sheets, place])}")
+
+
+_Drawn = tuple["Review", "EarlierSheets", Sequence["ReviewFile"]]
+"""What is asked, what earlier sheets have, and those whose labels can be given together with the new ones."""
+
+
+def _drawn_cases(
+    recorded: "RecordedRun",
+    files: Sequence["ReviewFile"],
+    cases: int,
+    suspicious: float,
+    seed: int,
+    *,
+    raters: Sequence[str],
+    metrics: str | None,
+    shows_scores: bool,
+) -> _Drawn:
+    from rag_eval.report.review_sheet import Review
+    from rag_eval.results.sampling import draw_sample
+    from rag_eval.tables.review_file import EarlierSheets
+
+    measures = _measures(recorded, metrics)
     earlier = EarlierSheets.of(files, (result.case for result in recorded.results))
     lines = {(result.case.row, result.case.bot): line for line, result in enumerate(recorded.results)}
     sample = draw_sample(
@@ -103,22 +145,56 @@ def command(
     )
     joined = earlier.joinable(sample.strata)
     labelled = {lines[place]: sheets for place, sheets in earlier.answered(joined).items()}
-    review = Review(
-        recorded.facts, recorded.results, sample, measures, _raters(raters), show_scores, labelled
-    )
-    sheets = [path for path, file in zip(without, files, strict=True) if file in joined]
-    if not review.to_label():
-        remedy = f"compare the labels: {_comparison(run, sheets)}" if sheets else "leave out --without"
+    review = Review(recorded.facts, recorded.results, sample, measures, raters, shows_scores, labelled)
+    return review, earlier, joined
+
+
+def _drawn_pairs(
+    recorded: "RecordedRun",
+    files: Sequence["ReviewFile"],
+    cases: int,
+    suspicious: float,
+    seed: int,
+    *,
+    raters: Sequence[str],
+) -> _Drawn:
+    from rag_eval.report.review_sheet import PairReview, as_shown
+    from rag_eval.results.sampling import draw_pairs, pairs_of
+    from rag_eval.tables.review_file import BETTER, EarlierSheets, case_of_pair
+
+    pairs = pairs_of(recorded.results)
+    if not pairs:
         raise InputError(
-            f"{run.name}: no case is left to label, since all that were drawn are on the sheets of --without; {remedy}"
+            f"{recorded.name}: --pairs needs pairs that a judge has compared, and the run has none; compare them with: "
+            f"rag-eval {recorded.name} --head-to-head --json pairs.json"
         )
-    place = write_review(target, review)
-    for line in _described(review, cases, suspicious):
-        remark(line)
-    for line in (*_advice(review, earlier, suspicious), *_doubts(review, earlier, joined)):
-        warn(line)
-    remark(f"Review sheet: {place}")
-    remark(f"When the labels are complete, run: {_comparison(run, [*sheets, place])}")
+    shown = [case_of_pair(*as_shown(pair)) for pair in pairs]
+    lines = {(case.row, case.bot): line for line, case in enumerate(shown)}
+    earlier = EarlierSheets.of(files, shown)
+    sample = draw_pairs(
+        pairs,
+        cases,
+        suspicious=suspicious,
+        drawn_before=frozenset(lines[place] for place in earlier.drawn),
+        chosen_before=frozenset(lines[place] for place in earlier.chosen),
+        seed=seed,
+    )
+    joined = earlier.joinable(sample.strata)
+    labelled = {lines[place]: sheets for place, sheets in earlier.answered(joined).items()}
+    review = PairReview(
+        recorded.facts, recorded.results, sample, [BETTER], raters, labelled=labelled, pairs=pairs
+    )
+    return review, earlier, joined
+
+
+def _refuse_with_pairs(metrics: str | None, *, show_scores: bool) -> None:
+    """Raises InputError for options of cases."""
+    for option, is_given, why in (
+        ("--metrics", metrics is not None, "a pair has one question: which answer is better"),
+        ("--show-scores", show_scores, "the sheet of pairs must not show which bot gave an answer"),
+    ):
+        if is_given:
+            raise InputError(f"{option}: cannot be used with --pairs, since {why}; remove one of them")
 
 
 def _comparison(run: Path, sheets: Sequence[Path]) -> str:
@@ -193,18 +269,23 @@ _LONGEST_NAME = 100
 
 
 def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str]:
-    sample, results, count = review.sample, review.results, len(review.to_label())
+    from rag_eval.tables.review_file import bot_words, group_of
+
+    sample, count = review.sample, len(review.to_label())
     drawn = [case for case in sample.cases if case.stratum]
     aside = len(sample.cases) - len(drawn)
-    part = f"bot and RQS (in {_PARTS[sample.parts]})" if sample.parts in _PARTS else "bot"
-    of_bots = Counter(results[case.line].case.bot for case in drawn)
-    counts = ", ".join(f"{bot} {of_bots[bot]:,}" for bot in sample.strata)
+    part = f"bot and RQS (in {_PARTS[sample.parts]})" if sample.parts in _PARTS else review.group
+    of_bots = Counter(group_of(review.case_of(case).bot) for case in drawn)
+    counts = ", ".join(f"{bot_words(bot)} {of_bots[bot]:,}" for bot in sample.strata)
     more = "are suspicious" if suspicious else "can be labelled"
     few = f"; {wanted:,} were requested, but no more {more}"
-    yield f"Cases to label: {count:,}{few if len(sample.cases) < wanted else ''}"
+    yield f"{review.noun.capitalize()}s to label: {count:,}{few if len(sample.cases) < wanted else ''}"
     yield f"Drawn at random by {part}: {counts}"
     if aside:
-        yield f"Suspicious cases: {aside:,}. They are compared with the judge, but no corrected mean uses them."
+        yield (
+            f"Suspicious {review.noun}s: {aside:,}. They are compared with the judge, but no {review.estimate} uses "
+            "them."
+        )
     if count < len(sample.cases):
         names = ", ".join(dict.fromkeys(name for case in drawn for name in review.labelled_in(case)))
         yield (
@@ -216,14 +297,15 @@ def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str
 def _advice(review: "Review", earlier: "EarlierSheets", suspicious: float) -> Iterator[str]:
     """Which bots get no corrected mean of this many labels."""
     from rag_eval.results.human_alignment import FEWEST_LABELS
+    from rag_eval.tables.review_file import bot_words, group_of
 
     sample = review.sample
-    drawn = Counter(review.results[case.line].case.bot for case in sample.cases if case.stratum)
-    drawn.update(bot for _, bot in earlier.drawn)
-    few = [bot for bot in sample.strata if drawn[bot] < FEWEST_LABELS]
+    drawn = Counter(group_of(review.case_of(case).bot) for case in sample.cases if case.stratum)
+    drawn.update(group_of(bot) for _, bot in earlier.drawn)
+    few = [bot_words(bot) for bot in sample.strata if drawn[bot] < FEWEST_LABELS]
     if few:
         yield (
-            f"A corrected mean needs {FEWEST_LABELS} labels of a bot; {', '.join(few)} will have fewer. "
+            f"A {review.estimate} needs {FEWEST_LABELS} labels of a {review.group}; {', '.join(few)} will have fewer. "
             f"About {ceil(FEWEST_LABELS * len(sample.strata) / (1 - suspicious))} cases are enough (--cases)."
         )
 
@@ -237,10 +319,10 @@ def _doubts(review: "Review", earlier: "EarlierSheets", joined: Sequence["Review
                 "drawn from other groups. Draw all sheets from one run, with the same --metrics."
             )
     blank = [file.name for file in joined if not any(file.questions.values())]
-    cases = (review.results[drawn.line].case for _, drawn in review.to_label())
+    cases = (review.case_of(drawn) for _, drawn in review.to_label())
     again = sum((case.row, case.bot) in earlier.chosen for case in cases)
     if again and blank:
         yield (
-            f"Suspicious cases of earlier sheets that are asked again: {again:,}, since {', '.join(blank)} has no "
-            "labels. If the labels are in other copies, name those with --without instead."
+            f"Suspicious {review.noun}s of earlier sheets that are asked again: {again:,}, since {', '.join(blank)} "
+            "has no labels. If the labels are in other copies, name those with --without instead."
         )

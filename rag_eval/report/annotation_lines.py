@@ -6,7 +6,7 @@ from rag_eval.records import TOXICITY
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement, rare_error_words
 from rag_eval.results.summary import GOAL
-from rag_eval.results.verdict import flagged_words, noise_words
+from rag_eval.results.verdict import flagged_words, labelled_words, noise_words
 from rag_eval.texts.display import decimals, percent
 
 
@@ -26,6 +26,7 @@ def annotation_lines(findings: Findings) -> Iterator[str]:
     for line in findings.alignment.agreements if findings.alignment else ():
         yield _agreement_line(line)
     yield from rare_error_words(findings.alignment)
+    yield from labelled_words(findings.head_to_head)
 
 
 def _agreement_line(line: HumanAgreement) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, Look, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
+from rag_eval.report.pair_tables import plain_verdicts
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
@@ -65,7 +66,8 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        run = _fields(facts, without=_ONLY_AT_THE_END) | {"started": facts.started.isoformat()}
+        unused = [] if facts.has_pair_labels else ["has_pair_labels"]
+        run = _fields(facts, without=[*_ONLY_AT_THE_END, *unused]) | {"started": facts.started.isoformat()}
         start = {"format": RUN_FORMAT, "run": run, **provenance}
         with ExitStack() as undo:
             undo.callback(self.discard)
@@ -80,6 +82,8 @@ class JsonReport:
             del score["metric"]  # it is the key that the score is under
         if not self._facts.head_to_head:
             del members["pairs"]
+        else:
+            members["pairs"] = plain_verdicts(result, has_labels=self._facts.has_pair_labels)
         if not result.case.is_missing:
             del members["case"]["is_missing"]
         marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}

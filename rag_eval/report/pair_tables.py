@@ -1,5 +1,6 @@
 """Sheets "Head to Head" and "Pairs": bots against bots, and each comparison of two responses."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -7,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
 from rag_eval.report.case_table import CASES, fits_sheet
-from rag_eval.report.column import Cell, Column, Place, interval_columns, plain_column
+from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.results.verdict import preference_words, strength_words, trust_words
+from rag_eval.results.human_alignment import FEWEST_LABELS
+from rag_eval.results.paired import consensus
+from rag_eval.results.verdict import labelled_words, preference_words, strength_words, trust_words
+from rag_eval.store.codec import to_plain
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
     from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
+    from rag_eval.results.labelled_pairs import LabelledPair
 
 _CRITERIA = {"correct": "Correct", "supported": "Supported", "useful": "Useful"}
 
@@ -26,6 +31,9 @@ def pair_columns(found: "HeadToHead | None") -> "list[Column[PairSummary]]":
     is_matching = found is not None and found.choice == MATCHING  # the verdict is that on strengths
     verdict: Column[PairSummary] = plain_column(
         "Verdict", 34, Look.TEXT, lambda pair: preference_words(pair, found)
+    )
+    human_verdict: Column[PairSummary] = plain_column(
+        "Human Verdict", 24, Look.TEXT, lambda pair: preference_words(pair.people) if pair.people else ""
     )
     return [
         plain_column("Bot", 20, Look.NAME, lambda pair: pair.one),
@@ -44,7 +52,15 @@ def pair_columns(found: "HeadToHead | None") -> "list[Column[PairSummary]]":
             "Win Rate at Equal Length", 11, Look.PERCENT, lambda pair: pair.at_equal_length, _ABOUT_EQUAL
         ),
         *([] if is_matching else [verdict]),
+        *(_LABELS if found and found.agreements else ()),
+        *([human_verdict] if found and found.agreements and not is_matching else ()),
     ]
+
+
+def _labelled_column(
+    header: str, look: Look, value: "Callable[[LabelledPair], Value]", about: str
+) -> "Column[PairSummary]":
+    return plain_column(header, 10, look, lambda pair: value(pair.people) if pair.people else None, about)
 
 
 def _criterion_column(name: str) -> "Column[PairSummary]":
@@ -97,12 +113,27 @@ def pair_notes(found: "HeadToHead | None") -> Sequence[str]:
         if found.choice == MATCHING
         else "Pairs: all bots against all others, for every query."
     )
-    return (how, *trust_words(found))
+    return (how, *trust_words(found), *labelled_words(found))
 
 
 def plain_pairs(found: "HeadToHead | None") -> dict[str, Any] | None:
     """In values that JSON knows."""
-    return None if found is None else asdict(found) | {"problem": found.trust.problem}
+    if found is None:
+        return None
+    plain = asdict(found) | {"problem": found.trust.problem}
+    if not found.agreements:
+        del plain["agreements"]
+        for pair in plain["pairs"]:
+            del pair["people"]
+    return plain
+
+
+def plain_verdicts(result: CaseResult, *, has_labels: bool = False) -> list[dict[str, Any]]:
+    """The verdicts on a case in values that JSON knows, without the members for labels in a run that has none."""
+    plain: list[dict[str, Any]] = [to_plain(verdict) for verdict in result.pairs]
+    for verdict in plain if not has_labels else ():
+        del verdict["labels"], verdict["is_drawn"]
+    return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +171,7 @@ def case_pair_columns(facts: "RunFacts") -> list[Column[PairLine]]:
             lambda line: "YES" if line.verdict.differs_from_rqs else "",
             _ABOUT_DIFFERS,
         ),
+        *(_HUMAN if facts.has_pair_labels else ()),
         plain_column("Reason", 60, Look.TEXT, lambda line: reason_of(line.verdict)),
     ]
 
@@ -182,6 +214,20 @@ def preferred(bot: str, verdict: PairVerdict) -> str:
         return "depends on the order" if verdict.is_flipped else "tie"
     name = bot if verdict.value > 0 else verdict.other
     return name if abs(verdict.value) == 1 else f"{name}, in one order"
+
+
+def _labelled(line: PairLine) -> str:
+    """Whose response people prefer, and how many of them if they are divided."""
+    names = {1.0: line.result.case.bot, 0.0: "same", -1.0: line.verdict.other}
+    counts = Counter(names[value] for value in line.verdict.labels.values())
+    return ", ".join(
+        counts if len(counts) == 1 else (f"{name} {count}" for name, count in counts.most_common())
+    )
+
+
+def _differs_from_labels(line: PairLine) -> bool:
+    human, judge = consensus(line.verdict.labels), line.verdict.preference
+    return human is not None and judge is not None and human != judge
 
 
 def _said(line: PairLine, order: int) -> str:
@@ -229,3 +275,69 @@ _ABOUT_FIRST = "What the judge preferred when this response was shown first."
 _ABOUT_SECOND = "What the judge preferred when this response was shown second."
 _ABOUT_GAP = "RQS of this response minus that of the other one."
 _ABOUT_DIFFERS = "The pair prefers the response with the lower RQS."
+_ABOUT_HUMAN = "What the annotators prefer; empty for a pair without labels."
+_ABOUT_DIFFERS_FROM_HUMAN = (
+    "More than half of the annotators prefer something else than the judge in both orders."
+)
+_HUMAN: tuple[Column[PairLine], ...] = (
+    plain_column("Human", 18, Look.TEXT, _labelled, _ABOUT_HUMAN),
+    plain_column(
+        "Differs from Human",
+        10,
+        Look.WORD,
+        lambda line: "YES" if _differs_from_labels(line) else "",
+        _ABOUT_DIFFERS_FROM_HUMAN,
+    ),
+)
+_ABOUT_HUMAN_RATE = "Share of labelled queries for which annotators prefer this response. 'same' counts half."
+_ABOUT_LABELLED = "Queries of the random sample with a label. Repeats of a query count once."
+_ABOUT_JUDGE_RATE = "By the judge, over the same queries."
+_ABOUT_CORRECTED_RATE = (
+    "Estimated human win rate over all compared queries: the judge's win rate, corrected for its bias "
+    f"(prediction-powered inference). Needs {FEWEST_LABELS} labels drawn at random."
+)
+_ABOUT_SAME = "Share of these pairs on which annotators and judge say the same: first, same or second."
+_ABOUT_DECIDED = "The same, of the pairs of which both prefer one response."
+_LABELS: "tuple[Column[PairSummary], ...]" = (
+    _labelled_column("Human Win Rate", Look.PERCENT, lambda each: each.win_rate, _ABOUT_HUMAN_RATE),
+    *interval_columns(
+        "Human Win Rate",
+        10,
+        Look.PERCENT,
+        lambda pair: pair.people.interval if pair.people else None,
+        _ABOUT_INTERVAL,
+    ),
+    _labelled_column("Labelled Queries", Look.COUNT, lambda each: each.queries, _ABOUT_LABELLED),
+    _labelled_column(
+        "Judge Win Rate, Labelled", Look.PERCENT, lambda each: each.judge_win_rate, _ABOUT_JUDGE_RATE
+    ),
+    _labelled_column(
+        "Corrected Win Rate",
+        Look.PERCENT,
+        lambda each: each.corrected.value if each.corrected else None,
+        _ABOUT_CORRECTED_RATE,
+    ),
+    *interval_columns(
+        "Corrected Win Rate",
+        10,
+        Look.PERCENT,
+        lambda pair: pair.people.corrected.interval if pair.people and pair.people.corrected else None,
+    ),
+    _labelled_column(
+        "Labels Compared",
+        Look.COUNT,
+        lambda each: each.agreement.count,
+        "Labelled pairs with a verdict of the judge, without those on which annotators are divided.",
+    ),
+    _labelled_column("Same Preference", Look.PERCENT, lambda each: each.agreement.kappa.raw, _ABOUT_SAME),
+    _labelled_column(
+        "Same if Decided", Look.PERCENT, lambda each: each.agreement.decided.rate, _ABOUT_DECIDED
+    ),
+    _labelled_column(
+        "Kappa",
+        Look.SCORE,
+        lambda each: each.agreement.kappa.kappa,
+        "Cohen's kappa of first, same and second.",
+    ),
+)
+"""What human labels say, if there are any."""

@@ -248,6 +248,12 @@ def _problems(result: CaseResult, facts: RunFacts) -> Iterator[str]:
             for name, value in labels.items()
             if name in facts.criteria and value not in (0, 1)
         )
+    yield from (
+        f"pairs.labels.{shorten(rater, 40)}: {value:.6g} is not one of -1, 0 and 1"
+        for pair in result.pairs
+        for rater, value in pair.labels.items()
+        if value not in (-1, 0, 1)
+    )
 
 
 _LAST_ROW = 2**31

@@ -1,36 +1,40 @@
 """A workbook in which people label some cases of a run: a sheet per rater, instructions, and the sample, hidden."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
+from rag_eval.records import SCORE_LABELS, Case, CaseResult, RunFacts
 from rag_eval.report.styles import BLUE, FONT, GREY, LINE, PALE
 from rag_eval.report.worksheet import write_text
-from rag_eval.results.sampling import Drawn, Sample, scores_of
+from rag_eval.results.sampling import ComparedPair, Drawn, Sample, scores_of
 from rag_eval.store.replacement import Replacement
 from rag_eval.tables.review_file import (
+    BETTER,
     CANNOT_SAY,
     COMMENT,
     FORMAT,
     KEY,
     KEYS,
     LABEL,
+    LABEL_HEADER,
     PART,
     RATER_KEY,
     SAMPLE,
     SAMPLE_COLUMNS,
-    STEPS,
     STRATA,
     STRATA_COLUMNS,
     TEXT,
-    VERDICTS,
     Fingerprint,
+    case_of_pair,
     checksum,
+    choices,
     hash_of,
+    pair_number,
     row_checksum,
 )
 from rag_eval.texts.display import join_turns, printable, shorten
@@ -57,6 +61,7 @@ QUESTIONS: Mapping[str, str] = {
     "chunk_relevance": "What share of the chunks is relevant to the query?",
     "citation_precision": "What share of the citations names a chunk that supports the sentence?",
     "citation_recall": "What share of the supported sentences cites a chunk that supports it?",
+    BETTER: "Which answer would you rather have if you had asked this query? A longer answer is not better for that.",
 }
 """By metric, in plain words."""
 
@@ -102,9 +107,105 @@ class Review:
         """The cases of the sample with a question to answer, and the place of each in the sample, from 1."""
         return [(number, drawn) for number, drawn in enumerate(self.sample.cases, 1) if self.asked(drawn)]
 
+    noun: ClassVar[str] = "case"
+    group: ClassVar[str] = "bot"
+    estimate: ClassVar[str] = "corrected mean"
+    hides_bots: ClassVar[bool] = False
+
+    @property
+    def title(self) -> str:
+        return f"Review sheet: {shorten(self.facts.input_name, 80)}"
+
+    def bots(self) -> Mapping[str, int]:
+        """Number of all cases of each bot."""
+        return Counter(result.case.bot for result in self.results)
+
+    def case_of(self, drawn: Drawn) -> Case:
+        """What is labelled."""
+        return self.results[drawn.line].case
+
+    def name_of(self, place: int, drawn: Drawn) -> int | str:
+        """What the case is called in the sheet."""
+        return place
+
+    def parts(self, drawn: Drawn) -> Iterator[tuple[str, str]]:
+        """What the rater is shown, each with its name."""
+        case = self.results[drawn.line].case
+        yield from _asked_about(case)
+        yield "Response", case.response
+        yield from _references(case.reference, case.chunks)
+
+    def heading(self, drawn: Drawn) -> str:
+        """Above the texts: what else the rater is told."""
+        case = self.results[drawn.line].case
+        return f"Row {case.row}, {shorten(case.bot, 80)}" if self.shows_scores else ""
+
+    def question(self, drawn: Drawn, measure: str) -> str:
+        asked = _question_of(measure)
+        if self.shows_scores:
+            asked += f" The judge says {scores_of(self.results[drawn.line], [measure])[measure]:.2f}."
+        return asked
+
     def _scored(self, drawn: Drawn) -> list[str]:
         scored = scores_of(self.results[drawn.line], self.measures)
         return [measure for measure in self.measures if measure in scored]
+
+
+@dataclass(frozen=True, slots=True)
+class PairReview(Review):
+    """The same for pairs of responses. Nothing in the sheet says which bot a response is of."""
+
+    pairs: Sequence[ComparedPair] = ()
+    noun: ClassVar[str] = "pair"
+    group: ClassVar[str] = "pair of bots"
+    estimate: ClassVar[str] = "win rate"
+    hides_bots: ClassVar[bool] = True
+
+    @property
+    def title(self) -> str:
+        return "Review sheet of pairs"
+
+    def bots(self) -> Mapping[str, int]:
+        return Counter(pair.bots for pair in self.pairs)
+
+    def case_of(self, drawn: Drawn) -> Case:
+        return case_of_pair(*as_shown(self.pairs[drawn.line]))
+
+    def name_of(self, place: int, drawn: Drawn) -> int | str:
+        return pair_number(Fingerprint.of(self.case_of(drawn)).key, drawn.stratum)
+
+    def parts(self, drawn: Drawn) -> Iterator[tuple[str, str]]:
+        first, second = as_shown(self.pairs[drawn.line])
+        yield from _asked_about(first)
+        yield "First answer", first.response
+        yield "Second answer", second.response
+        if first.chunks == second.chunks:
+            yield from _references(first.reference, first.chunks)
+        else:
+            yield from _references(first.reference, first.chunks, " of the first")
+            yield from _references(None, second.chunks, " of the second")
+
+    def heading(self, drawn: Drawn) -> str:
+        return ""
+
+    def question(self, drawn: Drawn, measure: str) -> str:
+        return _question_of(measure)
+
+    def _scored(self, drawn: Drawn) -> list[str]:
+        return [BETTER]
+
+
+def as_shown(pair: ComparedPair) -> tuple[Case, Case]:
+    """The cases in the order of the sheet, drawn by a hash of their texts: the same in every sheet."""
+    cases = pair.one.case, pair.other.case
+    is_swapped = int(Fingerprint.of(case_of_pair(*cases)).key[-1], 16) % 2
+    return (cases[1], cases[0]) if is_swapped else cases
+
+
+def _asked_about(case: Case) -> Iterator[tuple[str, str]]:
+    if case.history:
+        yield "Earlier turns", join_turns(case.history)
+    yield "Query", case.query
 
 
 def write_review(target: Path, review: Review) -> Path:
@@ -128,7 +229,7 @@ class _ReviewBook:
         self._book = book
         self._review = review
         self._formats = {name: book.add_format(_BASE | look) for name, look in _LOOKS.items()}
-        self._lists: dict[bool, str] = {}
+        self._lists: dict[str, str] = {}
         self._texts: Mapping[int, str] = {}
 
     def write(self) -> None:
@@ -144,7 +245,7 @@ class _ReviewBook:
         self._write_hidden(STRATA, STRATA_COLUMNS, self._strata_rows())
         self._book.set_properties(
             {
-                "title": f"Review sheet: {shorten(review.facts.input_name, 80)}",
+                "title": review.title,
                 "author": "RAG Eval",
                 "comments": f"RAG Eval {shorten(review.facts.version, 40)}, {FORMAT}",
             }
@@ -155,7 +256,11 @@ class _ReviewBook:
         sheet.set_column(0, 0, 24)
         sheet.set_column(1, 1, 110)
         sheet.hide_gridlines(2)
-        lines: list[tuple[str, str, str]] = [("title", "How to label these cases", ""), *_STEPS_OF_WORK]
+        steps = _STEPS_OF_WORK
+        if BETTER in measures:
+            steps = [(look, name, _STEPS_WITH_PAIRS.get(name, text)) for look, name, text in steps]
+        title = f"How to label these {self._review.noun}s"
+        lines: list[tuple[str, str, str]] = [("title", title, ""), *steps]
         lines += [
             ("space", "", ""),
             ("heading", "Question", ""),
@@ -164,15 +269,13 @@ class _ReviewBook:
         row = 0
         for look, first, second in lines:
             row = self._write_line(sheet, row, look, first, second)
-        for is_metric in sorted({name in SCORE_LABELS for name in measures}, reverse=True):
-            row = self._write_line(
-                sheet, row + 1, "heading", "Label" if is_metric else "Label of a criterion", ""
-            )
-            offered = [*(STEPS if is_metric else VERDICTS), CANNOT_SAY]
+        kinds = {_kind(name): name for name in measures}
+        for kind in sorted(kinds):
+            row = self._write_line(sheet, row + 1, "heading", kind, "")
             first_row = row + 1
-            for word in offered:
+            for word in (*choices(kinds[kind]), CANNOT_SAY):
                 row = self._write_line(sheet, row, "name", word, _MEANINGS[word])
-            self._lists[is_metric] = f"={INSTRUCTIONS}!$A${first_row}:$A${row}"
+            self._lists[kind] = f"={INSTRUCTIONS}!$A${first_row}:$A${row}"
         sheet.protect("", _PROTECTION)
         sheet.set_landscape()
         sheet.fit_to_pages(1, 0)
@@ -202,15 +305,15 @@ class _ReviewBook:
         sheet.protect("", _PROTECTION)
 
     def _sample_rows(self) -> Iterator[Sequence[str | float]]:
-        for number, drawn in enumerate(self._review.sample.cases, 1):
-            case = self._review.results[drawn.line].case
+        for place, drawn in enumerate(self._review.sample.cases, 1):
+            case = self._review.case_of(drawn)
             inclusion = "" if drawn.inclusion is None else drawn.inclusion
             labelled_in = ", ".join(self._review.labelled_in(drawn))
-            texts = self._texts.get(number, "")
+            texts = self._texts.get(place, "")
             yield (
-                number,
+                self._review.name_of(place, drawn),
                 case.row,
-                case.bot,
+                "" if self._review.hides_bots else case.bot,
                 *Fingerprint.of(case),
                 drawn.stratum,
                 inclusion,
@@ -219,9 +322,7 @@ class _ReviewBook:
             )
 
     def _strata_rows(self) -> Iterator[Sequence[str | float]]:
-        counts: dict[str, int] = {}
-        for result in self._review.results:
-            counts[result.case.bot] = counts.get(result.case.bot, 0) + 1
+        counts = self._review.bots()
         for bot, strata in self._review.sample.strata.items():
             for stratum, sizes in strata.items():
                 for measure, size in sizes.items():
@@ -240,7 +341,7 @@ class _RaterSheet:
         sheet: "Worksheet",
         formats: Mapping[str, "Format"],
         review: Review,
-        lists: Mapping[bool, str],
+        lists: Mapping[str, str],
     ) -> None:
         self._sheet = sheet
         self._formats = formats
@@ -257,7 +358,7 @@ class _RaterSheet:
         for column, width in _WIDTHS.items():
             sheet.set_column(column, column, width, None, {"hidden": column == KEYS})
         for place, (number, drawn) in enumerate(cases, 1):
-            self._write_case(number, drawn, f"Case {place} of {len(cases)}")
+            self._write_case(number, drawn, f"{self._review.noun.capitalize()} {place} of {len(cases)}")
         self._write_head(rater, len(cases))
         sheet.freeze_panes(2, 0)
         sheet.protect("", _PROTECTION)
@@ -272,33 +373,32 @@ class _RaterSheet:
         sheet.set_row(0, 22)
         sheet.set_row(1, 20)
         sheet.write_string(0, PART, "Progress", head)
-        formula = f'=COUNTIF(C3:C{self._row},"{_DONE}")&" of {cases} cases labelled"'
-        sheet.write_formula(0, TEXT, formula, self._formats["progress"], f"0 of {cases} cases labelled")
-        for column, text in ((LABEL, "Your label"), (COMMENT, "Comment"), (KEYS, KEY)):
+        noun = self._review.noun
+        formula = f'=COUNTIF(C3:C{self._row},"{_DONE}")&" of {cases} {noun}s labelled"'
+        sheet.write_formula(0, TEXT, formula, self._formats["progress"], f"0 of {cases} {noun}s labelled")
+        for column, text in ((LABEL, LABEL_HEADER), (COMMENT, "Comment"), (KEYS, KEY)):
             sheet.write_string(0, column, text, head)
         sheet.write_string(1, PART, "Your name", head)
         sheet.write_string(
-            1, TEXT, "Read each case, then choose a label in each blue cell.", self._formats["plain"]
+            1, TEXT, f"Read each {noun}, then choose a label in each blue cell.", self._formats["plain"]
         )
         self._write(1, LABEL, rater, "answer")
         sheet.write_string(1, KEYS, RATER_KEY, self._formats["data"])
 
     def _write_case(self, number: int, drawn: Drawn, title: str) -> None:
-        result = self._review.results[drawn.line]
-        case, head = result.case, self._row
+        head = self._row
         self._row += 1
-        turns = [("Earlier turns", join_turns(case.history))] if case.history else []
-        for part, text in (*turns, ("Query", case.query), ("Response", case.response), *_references(result)):
+        for part, text in self._review.parts(drawn):
             self._write_part(part, text)
         asked = self._review.asked(drawn)
         first = self._row + 1
+        key = self._review.name_of(number, drawn)
         for measure in asked:
-            self._write_question(number, measure, result)
+            self._write_question(key, measure, self._review.question(drawn, measure))
         cells = f"C{first}:C{self._row}"
-        bot = f"Row {case.row}, {shorten(case.bot, 80)}" if self._review.shows_scores else ""
         self._sheet.set_row(head, 20)
         self._write(head, PART, title, "case")
-        self._write(head, TEXT, bot, "case")
+        self._write(head, TEXT, self._review.heading(drawn), "case")
         formula = f'=IF(COUNTA({cells})={len(asked)},"{_DONE}",COUNTA({cells})&" of {len(asked)}")'
         self._sheet.write_formula(head, LABEL, formula, self._formats["case"], f"0 of {len(asked)}")
         self._sheet.write_blank(head, COMMENT, None, self._formats["case"])
@@ -314,10 +414,7 @@ class _RaterSheet:
             self._write(self._row, TEXT, piece, "text" if text else "none")
             self._row += 1
 
-    def _write_question(self, number: int, measure: str, result: CaseResult) -> None:
-        question = _question_of(measure)
-        if self._review.shows_scores:
-            question += f" The judge says {scores_of(result, [measure])[measure]:.2f}."
+    def _write_question(self, number: int | str, measure: str, question: str) -> None:
         row, sheet = self._row, self._sheet
         sheet.set_row(row, _lines(question, _LINE_WIDTH) * _LINE_HEIGHT + 4)
         self._write(row, PART, _label(measure), "measure")
@@ -327,7 +424,7 @@ class _RaterSheet:
         self._write(row, KEYS, f"{number}/{measure}", "data")
         rule = {
             "validate": "list",
-            "source": self._lists[measure in SCORE_LABELS],
+            "source": self._lists[_kind(measure)],
             "input_title": shorten(_label(measure), 32),
             "input_message": shorten(_question_of(measure), 250),
             "error_title": "Not a label",
@@ -341,14 +438,20 @@ class _RaterSheet:
         write_text(self._sheet, row, column, printable(text), self._formats[look], self._formats["run"])
 
 
-def _references(result: CaseResult) -> Iterator[tuple[str, str]]:
-    case = result.case
-    if case.reference is not None:
-        yield "Ground Truth", case.reference
-    if case.chunks is not None and not case.chunks:
-        yield "Chunks", ""
-    for rank, chunk in enumerate(case.chunks or (), 1):
-        yield f"Chunk {rank}", chunk
+def _references(
+    reference: str | None, chunks: Sequence[str] | None, whose: str = ""
+) -> Iterator[tuple[str, str]]:
+    if reference is not None:
+        yield "Ground Truth", reference
+    if chunks is not None and not chunks:
+        yield f"Chunks{whose}", ""
+    for rank, chunk in enumerate(chunks or (), 1):
+        yield f"Chunk {rank}{whose}", chunk
+
+
+def _kind(measure: str) -> str:
+    """Heading of the labels that are offered for the measure."""
+    return "Label" if measure in SCORE_LABELS or measure == BETTER else "Label of a criterion"
 
 
 def _label(measure: str) -> str:
@@ -404,6 +507,9 @@ _MEANINGS = {
     "0.5 half": "about half",
     "0.25 a little": "mostly not",
     "0 not at all": "none of it",
+    "first": "you would rather have the first answer",
+    "same": "no difference between the answers matters",
+    "second": "you would rather have the second answer",
     "yes": "the response meets the criterion",
     "no": "the response does not meet the criterion",
     CANNOT_SAY: "the texts do not suffice for a label; nothing is counted",
@@ -428,6 +534,11 @@ _STEPS_OF_WORK = [
         "All other cells are protected, without a password. Please do not change or sort them.",
     ),
 ]
+_STEPS_WITH_PAIRS = {
+    "2.": "Read the query and both answers, which are in random order, then ground truth and chunks. Long texts "
+    "continue in the next row.",
+    "3.": "Choose first, same or second from the list of the blue cell. A comment is optional.",
+}
 _PROTECTION = {"format_columns": True, "format_rows": True}
 _BASE: dict[str, Any] = {"font_name": FONT, "font_size": 11, "valign": "top", "text_wrap": True}
 _BOX = {"border": 1, "border_color": LINE}

@@ -3,16 +3,25 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import FEW_BOTS, MATCHING, CaseResult, Outcome, PairVerdict
+from rag_eval.results.labelled_pairs import (
+    LabelledPair,
+    PairAgreement,
+    Preferred,
+    agreements,
+    corrected_rate,
+    excludes_half,
+)
 from rag_eval.results.looks import key_of, key_of_text
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
 
 if TYPE_CHECKING:
+    from rag_eval.results.comparison import ColumnTest
     from rag_eval.results.intervals import Floats, Interval
 
 FEWEST_TIED = 0.7
@@ -56,11 +65,13 @@ class PairSummary:
     """Win rate of `one` if both were equally long; None unless each is often the longer one."""
     criteria: Mapping[str, float]
     """Win rates of `one` by criterion, over the queries to which it applies."""
+    people: LabelledPair | None = None
+    """What human labels say; None without any."""
 
     @property
     def is_clear_by_itself(self) -> bool:
         """Its interval excludes 50%, whatever the test over all pairs says."""
-        return self.interval is not None and not self.interval.low <= 0.5 <= self.interval.high
+        return excludes_half(self.interval)
 
     def seen_from(self, bot: str) -> "PairSummary":
         """The same with this bot as `one`."""
@@ -73,7 +84,7 @@ class PairSummary:
             self.other, self.one, self.queries, self.losses, self.ties, self.wins, self.failed,
             _mirrored(self.win_rate), mirrored, self.is_significant, self.pvalue, self.flips, self.judged,
             self.longer_wins, self.longer_of, _mirrored(self.at_equal_length),
-            {name: 1 - value for name, value in self.criteria.items()},
+            {name: 1 - value for name, value in self.criteria.items()}, self.people and self.people.mirrored(),
         )  # fmt: skip
 
 
@@ -144,6 +155,9 @@ class HeadToHead:
     """Pairs that prefer the response with the lower RQS."""
     compared: int = 0
     """Pairs with a preference whose responses differ in RQS."""
+    agreements: tuple[PairAgreement, ...] = ()
+    """Of all bots together: judge and people, then with several raters the judge with each and each two of them. None
+    without human labels."""
 
     def pair(self, one: str, other: str) -> PairSummary | None:
         """Two bots as `one` sees them; None if they were not compared."""
@@ -161,6 +175,9 @@ class PairTally:
         self._row = -1, ""
         self._cluster = ""
         """Of the row that was added last."""
+        self._people = {pair: _Pair() for pair in self._pairs}
+        """What people prefer, of the random sample."""
+        self._said: list[Preferred] = []
 
     def add(self, result: CaseResult) -> None:
         row = result.case.row, result.case.query
@@ -177,6 +194,8 @@ class PairTally:
             if pair not in self._pairs:
                 pair, is_swapped = (pair[1], pair[0]), True
             self._pairs[pair].add(key, verdict, is_swapped=is_swapped)
+            if verdict.labels:
+                self._add_labels(pair, key, verdict, is_swapped=is_swapped)
             self._counts["asked"] += 1
             self._counts["failed"] += verdict.outcome is Outcome.FAILED
             self._counts["compared"] += bool(verdict.value and verdict.rqs_gap)
@@ -190,15 +209,32 @@ class PairTally:
             self._counts["controls"] += 1
             self._counts["controls_tied"] += verdict.value == 0
 
+    def _add_labels(self, pair: tuple[str, str], key: str, verdict: PairVerdict, *, is_swapped: bool) -> None:
+        sign = -1 if is_swapped else 1
+        judge = None if verdict.preference is None else sign * verdict.preference
+        self._said.append((pair, judge, {rater: sign * value for rater, value in verdict.labels.items()}))
+        if verdict.is_drawn:
+            value = sum(verdict.labels.values()) / len(verdict.labels)
+            said = replace(verdict, outcome=Outcome.SCORED, value=value, orders=(), criteria={})
+            self._people[pair].add(key, said, is_swapped=is_swapped)
+
     def state(self) -> State:
         """What was added, for `merge`."""
-        return {"counts": dict(self._counts), "pairs": [pair.state() for pair in self._pairs.values()]}
+        return {
+            "counts": dict(self._counts),
+            "pairs": [pair.state() for pair in self._pairs.values()],
+            "people": [pair.state() for pair in self._people.values()],
+            "said": self._said,
+        }
 
     def merge(self, state: State) -> None:
         """Add what a part of the run has."""
         self._counts.update(state["counts"])
         for pair, counted in zip(self._pairs.values(), state["pairs"], strict=True):
             pair.merge(counted)
+        for pair, counted in zip(self._people.values(), state["people"], strict=True):
+            pair.merge(counted)
+        self._said += [(tuple(names), judge, labels) for names, judge, labels in state["said"]]
 
     def head_to_head(self) -> HeadToHead:
         """All of it; the same for the same verdicts in any order of the rows."""
@@ -220,12 +256,45 @@ class PairTally:
             pair.summary(*names, tests.get(names), is_trusted=not trust.problem)
             for names, pair in pairs.items()
         )
+        if self._said:
+            people = {names: each for names, each in self._people.items() if each.values}
+            tests = {} if is_matching else _tested(people)
+            summaries = tuple(
+                self._with_labels(each, tests.get((each.one, each.other))) for each in summaries
+            )
         is_tested = is_matching and not trust.problem
         strengths = _strengths(self._bots, pairs, is_tested=is_tested) if len(self._bots) > FEW_BOTS else ()
         return HeadToHead(
             self._choice, summaries, strengths, trust, counts["failed"], counts["asked"], counts["differing"],
-            counts["compared"],
+            counts["compared"], agreements(self._said),
         )  # fmt: skip
+
+    def _with_labels(self, found: PairSummary, test: "ColumnTest | None") -> PairSummary:
+        """With what people say of the two bots, and the test of that."""
+        names = found.one, found.other
+        said = [each for each in self._said if each[0] == names]
+        if not said:
+            return found
+        judge, labelled = self._pairs[names], self._people[names]
+        told = labelled.summary(*names, test, is_trusted=True)
+        rates = {key: _rate(value) for key, value in judge.means.items()}
+        labels = {key: _rate(value) for key, value in labelled.means.items()}
+        of_judge = [rates[key] for key in labels if key in rates]
+        return replace(
+            found,
+            people=LabelledPair(
+                queries=told.queries,
+                wins=told.wins,
+                ties=told.ties,
+                losses=told.losses,
+                win_rate=told.win_rate,
+                interval=told.interval,
+                is_significant=told.is_significant,
+                judge_win_rate=sum(of_judge) / len(of_judge) if of_judge else None,
+                corrected=corrected_rate(rates, labels, judge.asked),
+                agreement=agreements(said)[0],
+            ),
+        )
 
 
 @dataclass(slots=True)
@@ -240,6 +309,8 @@ class _Pair:
     """The same by criterion."""
     lengths: "array[float]" = field(default_factory=lambda: array("d"))
     """Value and both numbers of characters, of each case that was judged."""
+    asked: set[str] = field(default_factory=set)
+    """Keys of the queries that needed a judge."""
     flips: int = 0
     judged: int = 0
 
@@ -256,6 +327,7 @@ class _Pair:
             counted[0] += sign * value
             counted[1] += 1
         if verdict.orders:
+            self.asked.add(key)
             self.judged += 1
             self.flips += verdict.is_flipped
         if len(verdict.lengths) == 2:
@@ -265,6 +337,7 @@ class _Pair:
         return {
             "values": self.values,
             "failed": sorted(self.failed),
+            "asked": sorted(self.asked),
             "criteria": self.criteria,
             "lengths": [*self.lengths],
             "counts": [self.flips, self.judged],
@@ -275,6 +348,7 @@ class _Pair:
         for name, counted in state["criteria"].items():
             _add(self.criteria.setdefault(name, {}), counted)
         self.failed.update(state["failed"])
+        self.asked.update(state["asked"])
         self.lengths.extend(state["lengths"])
         self.flips += state["counts"][0]
         self.judged += state["counts"][1]

@@ -351,15 +351,8 @@ class _Pairs(JoinedValues):
 
     def corrected_mean(self, sizes: Mapping[str, int] | None) -> "CorrectedMean | None":
         """`sizes` are those of the strata of a review; without them the labelled cases are any, taken for random."""
-        from rag_eval.results.stratified import stratified_mean
-
         sample = self._sample(sizes)
-        if sample is None or len(sample.human) < FEWEST_LABELS:
-            return None
-        corrected = stratified_mean(self.column(_JUDGE), sample)
-        if corrected is None or corrected.interval.low == corrected.interval.high:
-            return None
-        return _within_scale(corrected)
+        return corrected_mean(self.column(_JUDGE), sample, len(sample.human)) if sample else None
 
     def weighted(self, sizes: Mapping[str, int] | None) -> Iterator[tuple[float, float, float]]:
         """Score, label and the number of cases that these stand for, of the random sample."""
@@ -384,6 +377,18 @@ class _Pairs(JoinedValues):
             return None
         judge, human, names = zip(*drawn, strict=True)
         return LabelledSample(human, judge, names, sizes)
+
+
+def corrected_mean(judged: Sequence[float], sample: "LabelledSample", labels: int) -> "CorrectedMean | None":
+    """See `stratified_mean`. Also None for fewer than FEWEST_LABELS labels, and where all errors are the same."""
+    from rag_eval.results.stratified import stratified_mean
+
+    if labels < FEWEST_LABELS:
+        return None
+    corrected = stratified_mean(judged, sample)
+    if corrected is None or corrected.interval.low == corrected.interval.high:
+        return None
+    return _within_scale(corrected)
 
 
 def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":

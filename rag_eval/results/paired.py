@@ -3,6 +3,7 @@
 import heapq
 import math
 from array import array
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -85,6 +86,12 @@ def mean(values: Sequence[float]) -> float | None:
 
 def mean_absolute_error(one: Sequence[float], other: Sequence[float]) -> float | None:
     return mean([abs(a - b) for a, b in zip(one, other, strict=True)])
+
+
+def consensus(labels: Mapping[str, float]) -> float | None:
+    """What more than half of the raters prefer; None without labels, and if they are divided."""
+    said = Counter(labels.values()).most_common(1)
+    return said[0][0] if said and 2 * said[0][1] > len(labels) else None
 
 
 def ratings(values: Iterable[float], *, is_verdict: bool) -> list[Hashable]:

@@ -1,14 +1,16 @@
 """Which cases of a run people should label: a stratified random sample, and some suspicious cases next to it."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise, zip_longest
 from statistics import stdev
 
 from rag_eval.errors import InputError
-from rag_eval.records import CaseResult, Score
+from rag_eval.records import CaseResult, PairVerdict, Score
+from rag_eval.results.looks import key_of_text
+from rag_eval.tables.review_file import BETTER, pair_name
 
 FEWEST_OF_STRATUM = 2
 """Cases that are drawn of each stratum at least."""
@@ -94,6 +96,98 @@ def draw_sample(
     number = _random_cases(cases, suspicious, len(others), undrawn)
     chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
     parts, strata = _strata(results, usable, number, strata_before)
+    spread = _spread(strata, number, others, cases, drawn_before, chance)
+    sizes: dict[str, dict[str, Mapping[str, int]]] = {}
+    for stratum in strata:
+        sizes.setdefault(stratum.bot, {})[stratum.name] = _scored(results, stratum, measures)
+    return Sample(tuple(spread), sizes, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """Two responses to a query, and what the judge prefers."""
+
+    one: CaseResult
+    other: CaseResult
+    verdict: PairVerdict
+    """On `one` next to `other`."""
+
+    @property
+    def bots(self) -> str:
+        """Name of the pair of bots."""
+        return pair_name(self.one.case.bot, self.other.case.bot)
+
+
+def pairs_of(results: Sequence[CaseResult]) -> list[ComparedPair]:
+    """All pairs that the judge compared, without the controls."""
+    cases = {(result.case.row, result.case.bot): result for result in results}
+    return [
+        ComparedPair(result, cases[result.case.row, verdict.other], verdict)
+        for result in results
+        for verdict in result.pairs
+        if verdict.other != result.case.bot
+    ]
+
+
+def draw_pairs(
+    pairs: Sequence[ComparedPair],
+    count: int,
+    *,
+    suspicious: float = 0.0,
+    drawn_before: frozenset[int] = frozenset(),
+    chosen_before: frozenset[int] = frozenset(),
+    seed: int = 0,
+) -> Sample:
+    """Draw `count` pairs: of every two bots a simple random sample of their queries, in proportion, at least two.
+
+    A query that is repeated counts once. Pairs that need no judge, those with equal or empty responses, and pairs that
+    it failed to judge are left out. A share `suspicious` (0..1) is chosen outside the random sample: pairs that
+    differ from RQS, the largest gap first, then those that depend on the order. `drawn_before` and `chosen_before` are
+    as in `draw_sample`, of numbers of `pairs`. Raises InputError if there is nothing to draw, or too little.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for line, pair in enumerate(pairs):
+        if pair.verdict.orders:
+            found.setdefault(pair.bots, {}).setdefault(key_of_text(pair.one.case.question), line)
+    if not found:
+        raise InputError("no pair of the run was compared by the judge")
+    strata = [
+        _Stratum(
+            bots,
+            _name_of(f"{pairs[line].one.case.row}\t{bots}" for line in lines.values()),
+            (*lines.values(),),
+        )
+        for bots, lines in found.items()
+    ]
+    usable = [line for stratum in strata for line in stratum.lines]
+    odd = [line for line in usable if pairs[line].verdict.differs_from_rqs or pairs[line].verdict.is_flipped]
+    odd.sort(
+        key=lambda line: (
+            not pairs[line].verdict.differs_from_rqs,
+            -abs(pairs[line].verdict.rqs_gap or 0),
+            line,
+        )
+    )
+    others = [line for line in odd if line not in drawn_before | chosen_before]
+    number = _random_cases(count, suspicious, len(others), sum(line not in drawn_before for line in usable))
+    needed = sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata)
+    if number < needed and not drawn_before:
+        raise InputError(_too_few(number, f"{len(strata)} pairs of bots", needed, "pair of bots"))
+    chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
+    spread = _spread(strata, number, others, count, drawn_before, chance)
+    sizes = {stratum.bot: {stratum.name: {BETTER: len(stratum.lines)}} for stratum in strata}
+    return Sample(tuple(spread), sizes, 1)
+
+
+def _spread(
+    strata: "Sequence[_Stratum]",
+    number: int,
+    others: Sequence[int],
+    cases: int,
+    drawn_before: frozenset[int],
+    chance: random.Random,
+) -> list[Drawn]:
+    """`number` random cases of the strata, and of the `others` as many as are left of the `cases`, in one order."""
     chosen = [
         _drawn(stratum, share, drawn_before, chance)
         for stratum, share in zip(strata, _allocated(strata, number), strict=True)
@@ -103,10 +197,7 @@ def draw_sample(
     aside = [line for line in others if line not in taken][: cases - number]
     for line in aside:
         spread.insert(chance.randint(0, len(spread)), Drawn(line, "", None))
-    sizes: dict[str, dict[str, Mapping[str, int]]] = {}
-    for stratum in strata:
-        sizes.setdefault(stratum.bot, {})[stratum.name] = _scored(results, stratum, measures)
-    return Sample(tuple(spread), sizes, parts)
+    return spread
 
 
 def _random_cases(cases: int, suspicious: float, odd: int, count: int) -> int:
@@ -143,9 +234,13 @@ def _strata(
         if sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata) <= cases:
             return parts, strata
     needed = sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata)
-    raise InputError(
-        f"--cases: {cases} randomly drawn cases are too few for {len(bots)} bots; at least {needed} are needed, "
-        f"{FEWEST_OF_STRATUM} of each group of cases"
+    raise InputError(_too_few(cases, f"{len(bots)} bots", needed, "group of cases"))
+
+
+def _too_few(cases: int, whom: str, needed: int, of_each: str) -> str:
+    return (
+        f"--cases: {cases} randomly drawn cases are too few for {whom}; at least {needed} are needed, "
+        f"{FEWEST_OF_STRATUM} of each {of_each}"
     )
 
 
@@ -165,9 +260,14 @@ def _parts(results: Sequence[CaseResult], lines: Sequence[int], parts: int) -> l
 
 def _named(bot: str, lines: Sequence[int], results: Sequence[CaseResult]) -> _Stratum:
     """The name says nothing about the scores, and is the same only for the same cases."""
-    members = "\n".join(f"{results[line].case.row}\t{results[line].case.bot}" for line in sorted(lines))
-    name = "s" + sha256(members.encode("utf-8", "surrogatepass")).hexdigest()[:12]  # no program's number
-    return _Stratum(bot, name, tuple(lines))
+    cases = (results[line].case for line in sorted(lines))
+    return _Stratum(bot, _name_of(f"{case.row}\t{case.bot}" for case in cases), tuple(lines))
+
+
+def _name_of(members: Iterable[str]) -> str:
+    return (
+        "s" + sha256("\n".join(members).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    )  # no program's number
 
 
 def _allocated(strata: Sequence[_Stratum], cases: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import ECHO
 from rag_eval.records import MATCHING, METRIC_LABELS, OFFLINE, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
+from rag_eval.results.human_alignment import PEOPLE
 from rag_eval.results.paired import Direction
 from rag_eval.results.summary import (
     FEWEST_ROWS,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
     from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
     from rag_eval.results.intervals import Interval
+    from rag_eval.results.labelled_pairs import LabelledPair
 
 NAME_LIMIT = 60
 _WHOLE_NAME = 200
@@ -553,7 +555,27 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
 
 
 def _side_by_side(findings: Findings) -> str:
-    """Whether pairs say what RQS says of the two best bots, and the figures."""
+    """Whether pairs say what RQS says of the two best bots, and what people prefer if that is clear."""
+    return " ".join(filter(None, (_by_judge(findings), _by_people(findings))))
+
+
+def _by_people(findings: Findings) -> str:
+    found, comparison = findings.head_to_head, findings.comparison
+    if found is None or comparison is None or not comparison.rivals:
+        return ""
+    pair = found.pair(comparison.winner, comparison.rivals[0].bot)
+    people = pair and pair.people
+    if not pair or not people or not people.is_significant or people.win_rate is None:
+        return ""
+    winner = pair.one
+    if people.win_rate < 0.5:
+        winner, people = pair.other, people.mirrored()
+    limits = f" (95% CI {_percent_range(people.interval)})" if people.interval else ""
+    over = _counted(people.queries, "labelled query", "labelled queries")
+    return f"Annotators prefer {_short(winner)} in {percent(people.win_rate or 0)} of {over}{limits}."
+
+
+def _by_judge(findings: Findings) -> str:
     found, comparison = findings.head_to_head, findings.comparison
     if found is None or not found.asked:
         return ""
@@ -643,8 +665,8 @@ def strength_words(strength: "Strength", found: "HeadToHead") -> str:
     return "weaker than the strongest" if strength.is_behind else ""
 
 
-def preference_words(pair: "PairSummary", found: "HeadToHead | None") -> str:
-    """The verdict on two bots for a cell beside their figures."""
+def preference_words(pair: "PairSummary | LabelledPair", found: "HeadToHead | None" = None) -> str:
+    """The verdict on two bots for a cell beside their figures: that of people, or of the judge, whom `found` shows."""
     if pair.win_rate is None:
         return "not judged"
     if found and found.trust.problem:
@@ -684,6 +706,25 @@ def trust_words(found: "HeadToHead") -> Iterator[str]:
         yield f"RQS: {found.differing:,} of {found.compared:,} comparisons prefer the response with the lower RQS."
     if found.failed:
         yield f"Not judged: {found.failed:,} of {found.asked:,} pairs. They are in no figure."
+
+
+def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
+    """How far the judge and people agree on pairs, and two people with each other, one sentence each."""
+    for each in found.agreements if found else ():
+        decided, kappa = each.decided, each.kappa
+        if not each.count or kappa.raw is None:
+            continue
+        limits = f" (95% CI {interval_words(kappa.interval)})" if kappa.interval else ""
+        beyond = f"; kappa {decimals(kappa.kappa)}{limits}" if kappa.kappa is not None else ""
+        only = (
+            f"; {percent(decided.rate)} of {decided.of:,} if both prefer one response"
+            if decided.rate is not None
+            else ""
+        )
+        who = " and ".join("annotators" if name == PEOPLE else _short(name) for name in each.raters)
+        yield (
+            f"Labels: {who} prefer the same in {percent(kappa.raw)} of {_counted(each.count, 'pair')}{only}{beyond}."
+        )
 
 
 # Beside the verdict
@@ -749,8 +790,8 @@ def _queries(part: int, whole: int) -> str:
     return of_queries(part, whole).partition(" of ")[2] if part == whole else of_queries(part, whole)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
+def _counted(count: int, noun: str, several: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def _whole(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -105,8 +105,7 @@ class PairJudge:
         key = key_of_text(row.cases[0].question)
         if key > self._plan.last:
             return verdicts
-        missing = {number for number, case in enumerate(row.cases) if case.is_missing}
-        pairs = [pair for pair in self.rounds[_round_of(key, len(self.rounds))] if missing.isdisjoint(pair)]
+        pairs = self._pairs(key, row.cases)
         asked = [self._compare(row.cases[one], row.cases[other]) for one, other in pairs]
         answered = [number for number, case in enumerate(row.cases) if case.has_response]
         owners = [one for one, _ in pairs]
@@ -117,6 +116,17 @@ class PairJudge:
         for owner, verdict in zip(owners, await gather(asked), strict=True):
             verdicts[owner] += (verdict,)
         return verdicts
+
+    def pairs_of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
+        """Which cases of a row are compared with each other, from left to right."""
+        pairs = self._pairs(key_of_text(cases[0].question), cases)
+        return ((cases[one], cases[other]) for one, other in pairs)
+
+    def _pairs(self, key: str, cases: Sequence[Case]) -> list[tuple[int, int]]:
+        """By the numbers of the bots that have an answer; none for a query beyond the last one."""
+        missing = {number for number, case in enumerate(cases) if case.is_missing}
+        asked = () if key > self._plan.last else self.rounds[_round_of(key, len(self.rounds))]
+        return [pair for pair in asked if missing.isdisjoint(pair)]
 
     async def _compare(self, one: Case, other: Case) -> PairVerdict:
         if (settled := _settled(one, other, self._criteria)) is not None:

@@ -10,11 +10,12 @@ from statistics import median
 from typing import NamedTuple
 
 from rag_eval.errors import TableError
-from rag_eval.records import SCORE_LABELS, Case, CaseResult
+from rag_eval.records import SCORE_LABELS, Case, CaseResult, PairVerdict
 from rag_eval.tables.bounds import Room, first_of
-from rag_eval.tables.cells import BadCell, Cell, parse_score, parse_verdict
+from rag_eval.tables.cells import BadCell, Cell, column_letter, parse_score, parse_verdict
 from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.sheets import open_reader, open_sheet
+from rag_eval.texts.display import shorten
 
 FORMAT = "rag-eval-review/3"
 """Header of the first column of the sheet SAMPLE."""
@@ -41,6 +42,7 @@ _EARLIER_SAMPLES = (
     ("rag-eval-review/2", *SAMPLE_COLUMNS[1:-2]),
     ("rag-eval-review/1", *SAMPLE_COLUMNS[1:-3]),
 )
+LABEL_HEADER = "Your label"
 KEY = "Key"
 """Header of the hidden column that says what a row of a rater's sheet is."""
 RATER_KEY = "rater"
@@ -48,6 +50,9 @@ PART, TEXT, LABEL, COMMENT, KEYS = range(5)
 """Columns of a rater's sheet, counted from 0."""
 STEPS = {"1 fully": 1.0, "0.75 mostly": 0.75, "0.5 half": 0.5, "0.25 a little": 0.25, "0 not at all": 0.0}
 VERDICTS = {"yes": 1.0, "no": 0.0}
+BETTER = "Better answer"
+"""Measure of a pair: which of its two responses is better."""
+PREFERENCES = {"first": 1.0, "same": 0.5, "second": 0.0}
 CANNOT_SAY = "cannot say"
 _PARTS = ("query", "ground truth", "response", "chunks")
 
@@ -76,6 +81,38 @@ class Fingerprint(NamedTuple):
         return f"the {' and the '.join(names)} {'was' if len(names) == 1 and names != ['chunks'] else 'were'} changed"
 
 
+_IN_PAIR = "\0"
+"""Between the names of two bots, and between their responses."""
+
+
+def pair_name(one: str, other: str) -> str:
+    """Of two bots, whichever of them comes first."""
+    return group_of(f"{one}{_IN_PAIR}{other}")
+
+
+def group_of(bot: str) -> str:
+    """The bot of a case; of a pair both bots, the same in either order."""
+    return _IN_PAIR.join(sorted(bot.split(_IN_PAIR)))
+
+
+def bot_words(bot: str) -> str:
+    """For readers: the bot, or both of a pair."""
+    return " and ".join(bot.split(_IN_PAIR))
+
+
+def case_of_pair(first: Case, second: Case) -> Case:
+    """Two responses to a query as one case, which people compare. In the other order they are another case."""
+    chunks = None if first.chunks is second.chunks is None else [*(first.chunks or ()), _IN_PAIR]
+    return Case(
+        first.row,
+        f"{first.bot}{_IN_PAIR}{second.bot}",
+        first.question,
+        f"{first.response}{_IN_PAIR}{second.response}",
+        first.reference,
+        None if chunks is None else (*chunks, *(second.chunks or ())),
+    )
+
+
 def hash_of(text: str) -> str:
     # With a letter first, so that no program takes one for a number.
     return "h" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -92,16 +129,24 @@ _UNSTABLE = re.compile(r"_x[0-9A-Fa-f]{4}_|[\s\x00-\x1f\ud800-\udfff\ufffd]")
 
 def choices(measure: str) -> Mapping[str, float]:
     """The labels that a sheet offers for a metric, or for a criterion, and what they are worth."""
+    if measure == BETTER:
+        return PREFERENCES
     return STEPS if measure in SCORE_LABELS else VERDICTS
 
 
 class _Place(NamedTuple):
     file: str
     sheet: str
+    """Empty for a text file."""
     row: int
+    column: str = "ABCDE"[LABEL]
 
     def __str__(self) -> str:
-        return f"{self.file}, sheet '{self.sheet}', row {self.row}, column {'ABCDE'[LABEL]}"
+        return f"{_named(self.file, self.sheet)}, row {self.row}, column {self.column}"
+
+
+def _named(file: str, sheet: str) -> str:
+    return f"{file}, sheet '{sheet}'" if sheet else file
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +165,17 @@ class _SampledCase:
 
     @property
     def name(self) -> str:
-        return f"row {self.row}, {self.bot}"
+        if self.bot:
+            return f"row {self.row}, {self.bot}"
+        return f"the pair in row {self.row}" if self.row else f"the pair {self.fingerprint.key}"
 
     @property
     def key(self) -> "_Key":
-        return self.fingerprint.key, self.row, self.bot
+        return self.fingerprint.key, self.row if self.bot else "", self.bot
 
 
 _Key = tuple[str, str, str]
-"""Fingerprint, row and bot: the same in all sheets of a run."""
+"""Fingerprint, row and bot: the same in all sheets of a run. Of a pair the fingerprint only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +211,8 @@ class ReviewFile:
     def read(cls, path: Path) -> "ReviewFile":
         """Raises TableError for what is not such a workbook, or has labels that cannot be understood: all of them."""
         check_is_file(path, TableError)
+        if path.suffix.lower() in _TEXT:
+            return cls._of_text(path)
         if path.suffix.lower() not in (".xlsx", ".xlsm"):
             raise TableError(f"{path.name}: labels are read from .xlsx files; save the review sheet as .xlsx")
         sheets = _sheets(path)
@@ -184,12 +233,70 @@ class ReviewFile:
         strata = _read_strata(path)
         return cls(path.name, cases, strata, reading.answers, reading.questions, reading.progress)
 
+    @classmethod
+    def _of_text(cls, path: Path) -> "ReviewFile":
+        """A rater's sheet of pairs that was saved as text: each key says which pair it is."""
+        rows = list(_text_rows(path))
+        cases = {}
+        for _, cells in rows:
+            number = str(cells[KEYS]).partition("/")[0]
+            if found := _PAIR_NUMBER.fullmatch(number):
+                fingerprint = Fingerprint(found["key"], "", "", "", "")
+                cases[number] = _SampledCase("", "", fingerprint, found["stratum"] or "", "")
+        reading = _RaterSheets(path.name, cases)
+        reading.read("", iter(rows), path.stem)
+        if reading.problems:
+            raise TableError(first_of(reading.problems))
+        return cls(path.name, cases, {}, reading.answers, reading.questions, reading.progress)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether it asks which of two responses is better."""
+        return any(measure == BETTER for _, measure in self.questions)
+
     def has_strata_of(self, others: Mapping[str, Collection[str]]) -> bool:
         """Whether no bot was divided into other strata than there, by the hash of its name: samples of other strata
         cannot be joined."""
         return all(
             set(others.get(bot, of_bot.sizes)) == set(of_bot.sizes) for bot, of_bot in self.strata.items()
         )
+
+
+_TEXT = (".csv", ".tsv")
+_PAIR_NUMBER = re.compile(r"(?P<key>h[0-9a-f]{16})(?:\.(?P<stratum>s[0-9a-f]{12}))?")
+
+
+def pair_number(key: str, stratum: str) -> str:
+    """What a pair is called in its sheet: by it alone, the pair can be found in a run."""
+    return f"{key}.{stratum}" if stratum else key
+
+
+def _text_rows(path: Path) -> Iterator[tuple[int, list[Cell]]]:
+    """As those of a rater's sheet, whatever the order of the columns. Raises TableError if one is missing."""
+    with open_sheet(path) as opened:
+        header: Sequence[Cell] = next(opened.rows, (0, ()))[1]
+        names = [" ".join(str(cell).split()).casefold() for cell in header]
+        lacking = [name for name in (LABEL_HEADER, KEY) if name.casefold() not in names]
+        if lacking:
+            raise TableError(
+                f"{path.name}: has no column '{lacking[0]}'; save a rater's sheet as CSV with all its columns, the "
+                "hidden one included, or give the .xlsx file"
+            )
+        label, key = (names.index(name.casefold()) for name in (LABEL_HEADER, KEY))
+        yield 1, ["", "", LABEL_HEADER, "", KEY]
+        for number, cells in opened.rows:
+            row = [*cells, *[""] * (len(names) - len(cells))]
+            if row[key] and not _is_key_of_pair(str(row[key])):
+                raise TableError(
+                    f"{path.name}, row {number}, column {column_letter(key)}: '{shorten(str(row[key]), 40)}' is not "
+                    "the key of a pair; copy the keys from the review sheet, and give labels of single cases as .xlsx"
+                )
+            yield number, ["", "", row[label], "", row[key]]
+
+
+def _is_key_of_pair(text: str) -> bool:
+    number, _, measure = text.partition("/")
+    return text == RATER_KEY or (measure == BETTER and bool(_PAIR_NUMBER.fullmatch(number)))
 
 
 def _sheets(path: Path) -> list[str]:
@@ -274,13 +381,13 @@ class _RaterSheets:
         self._file = file
         self._cases = cases
 
-    def read(self, sheet: str, rows: Iterator[tuple[int, list[Cell]]]) -> None:
-        """A sheet without a column of keys is none of a rater's."""
+    def read(self, sheet: str, rows: Iterator[tuple[int, list[Cell]]], rater: str = "") -> None:
+        """A sheet without a column of keys is none of a rater's. `rater` is by default called like the sheet."""
         _, header = next(rows, (0, [""] * (KEYS + 1)))
         if str(header[KEYS]) != KEY:
             return
         self.has_sheets = True
-        self._rater, self._unclear = sheet, 0
+        self._rater, self._unclear = rater or sheet, 0
         asked: defaultdict[str, list[bool]] = defaultdict(list)
         missing = {number: case for number, case in self._cases.items() if case.texts}
         for block in _blocks(rows):
@@ -288,7 +395,7 @@ class _RaterSheets:
             for number, cells in block:
                 self._read_row(cells, _Place(self._file, sheet, number), asked)
         self.problems += [
-            f"{self._file}, sheet '{sheet}': {case.name} is missing; {_UNDO}" for case in missing.values()
+            f"{_named(self._file, sheet)}: {case.name} is missing; {_UNDO}" for case in missing.values()
         ]
         self._count(sheet, asked.values())
 
@@ -310,7 +417,7 @@ class _RaterSheets:
         key = str(cells[KEYS])
         case, _, measure = key.partition("/")
         if key == RATER_KEY:
-            self._rater = str(cells[LABEL]).strip() or place.sheet
+            self._rater = str(cells[LABEL]).strip() or self._rater
         elif key and case not in self._cases:
             self.problems.append(f"{place}: its hidden key '{key}' matches no case of the file; {_UNDO}")
         elif measure:
@@ -342,22 +449,27 @@ class _RaterSheets:
             self.problems.append(_contradiction(key[0], self._cases[key[1]].name, key[2], earlier, answer))
 
     def _count(self, sheet: str, asked: Iterable[Sequence[bool]]) -> None:
-        cases = list(asked)
+        cases, is_of_pairs = list(asked), any(measure == BETTER for _, measure in self.questions)
+        noun = "pairs" if is_of_pairs else "cases"
         complete, begun = sum(map(all, cases)), sum(any(each) and not all(each) for each in cases)
         if (complete or begun) and complete < len(cases):
             in_part = f", {begun} in part" if begun else ""
             self.progress.append(
-                f"{self._file}, sheet '{sheet}': {complete} of {len(cases)} cases are labelled{in_part}; "
+                f"{_named(self._file, sheet)}: {complete} of {len(cases)} {noun} are labelled{in_part}; "
                 "the rest counts as not labelled."
             )
         answers = sum(map(sum, cases))
         if self._unclear > max(1, _MOST_UNCLEAR * answers):
             self.progress.append(
-                f"{self._file}, sheet '{sheet}': {self._unclear} of {answers} answers are '{CANNOT_SAY}'; if these "
-                "cases are worse than the others, corrected means are too high. Ask another rater about them."
+                f"{_named(self._file, sheet)}: {self._unclear} of {answers} answers are '{CANNOT_SAY}'; if these "
+                f"{_BIASED[noun]}. Ask another rater about them."
             )
 
 
+_BIASED = {
+    "cases": "cases are worse than the others, corrected means are too high",
+    "pairs": "pairs are unlike the others, win rates are wrong",
+}
 _MOST_UNCLEAR = 0.05
 """Share of answers that nobody is warned of: it moves a mean by less than most intervals are wide."""
 
@@ -387,20 +499,41 @@ def parse_label(text: str, measure: str) -> float | None:
     offered = choices(measure)
     if word in offered:
         return offered[word]
+    if offered is PREFERENCES:
+        return _parse_preference(text, word)
     if offered is VERDICTS:
         return parse_verdict(text)
     return parse_score(_DECIMAL_COMMA.sub(r"\1.\2", text.strip()))
 
 
+def _parse_preference(text: str, word: str) -> float:
+    for label, words in _OTHER_WORDS.items():
+        if word.rstrip(".!") in (label, *words.split()):
+            return PREFERENCES[label]
+    raise ValueError(f"{shorten(text, 60)!r} is not a label; expected first, same or second")
+
+
+_OTHER_WORDS = {
+    "first": "1 1st a left erste erster erstes première premier primera primero prima primo eerste",
+    "same": "0 tie tied equal both neither draw none gleich unentschieden égal igual uguale gelijk",
+    "second": "2 2nd b right zweite zweiter zweites deuxième seconde segunda segundo seconda secondo tweede",
+}
+"""What else people write."""
 _DECIMAL_COMMA = re.compile(r"^(0|1(?=,0+$)),(\d+)$", re.ASCII)
 """Only of 0 to 1, so that an error shows any other number as it was written."""
 
 
 def _contradiction(rater: str, case: str, measure: str, one: _GivenLabel, other: _GivenLabel) -> str:
+    said = [_said(each.value, measure) for each in (other, one)]
     return (
-        f"{other.place}: {rater} says {other.value:g} for {SCORE_LABELS.get(measure, measure)} of {case}, but "
-        f"{one.value:g} in {one.place}; correct one of them, or give the sheets of two people different names"
+        f"{other.place}: {rater} says {said[0]} for {SCORE_LABELS.get(measure, measure)} of {case}, but "
+        f"{said[1]} in {one.place}; correct one of them, or give the sheets of two people different names"
     )
+
+
+def _said(value: float, measure: str) -> str:
+    words = {value: word for word, value in PREFERENCES.items()} if measure == BETTER else {}
+    return words.get(value, f"{value:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +579,18 @@ class ReviewLabels:
     """By bot of the run: cases with a score by stratum and measure. Empty if the labels are no random sample of it."""
     warnings: list[str] = field(default_factory=list)
     _by_case: dict[tuple[int, str], _CaseLabels] = field(default_factory=dict)
+    _changed_pairs: set[str] = field(default_factory=set)
+    """Bots whose labelled pairs are no random sample of this run."""
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether people compared responses."""
+        return any(file.has_pairs for file in self.files)
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether people labelled responses one by one."""
+        return not all(file.has_pairs for file in self.files)
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> "ReviewLabels":
@@ -457,12 +602,16 @@ class ReviewLabels:
             raise TableError(f"{names}: no labels yet; choose labels in the blue cells and save the file")
         return cls(files)
 
-    def join(self, cases: Iterable[Case]) -> None:
-        """Find the labelled cases among all cases of the run. Raises TableError if there is none."""
+    def join(self, cases: Iterable[Case], pairs: Iterable[tuple[Case, Case]] = ()) -> None:
+        """Find the labelled cases among all cases of the run, and the labelled pairs among those that it compares.
+
+        Raises TableError if there is none.
+        """
         wanted = _merged(self.files)
         index = _Index([case for case, _ in wanted.values()])
         for case in cases:
             index.add(case)
+        self._find_pairs(index, pairs)
         self.warnings += [sentence for file in self.files for sentence in file.progress]
         lost = []
         for sampled, place in index.places():
@@ -471,15 +620,34 @@ class ReviewLabels:
             else:
                 self._by_case[place] = wanted[sampled.key][1]
         names = ", ".join(file.name for file in self.files)
+        what = "cases" if self.has_cases else "pairs"
         if not self._by_case:
-            raise TableError(first_of([f"{names}: none of the labelled cases is in the input", *lost]))
+            raise TableError(first_of([f"{names}: none of the labelled {what} is in the input", *lost]))
         if lost:
-            self.warnings.append(f"{names}: labels of {len(lost)} of {len(wanted)} cases are not used:")
+            self.warnings.append(f"{names}: labels of {len(lost)} of {len(wanted)} {what} are not used:")
             self.warnings += first_of(lost)
         self._find_strata(index)
 
+    def _find_pairs(self, index: "_Index", pairs: Iterable[tuple[Case, Case]]) -> None:
+        """Add them in both orders: the sheet shows one of them."""
+        if not self.has_pairs:
+            return
+        is_compared = False
+        for one, other in pairs:
+            index.add(case_of_pair(one, other))
+            index.add(case_of_pair(other, one))
+            is_compared = True
+        if not is_compared:
+            names = ", ".join(file.name for file in self.files if file.has_pairs)
+            raise TableError(
+                f"{names}: has labels of pairs, and this run compares none; add --head-to-head, or give the JSON of a "
+                "run with --head-to-head as INPUT"
+            )
+
     def applied(self, result: CaseResult) -> CaseResult:
-        """The result with what people said of its case."""
+        """The result with what people said of its case and of its pairs."""
+        if self.has_pairs and result.pairs:
+            result = replace(result, pairs=tuple(self._on_pair(result.case, each) for each in result.pairs))
         found = self._by_case.get((result.case.row, result.case.bot))
         if not found:
             return result
@@ -487,6 +655,20 @@ class ReviewLabels:
         raters = {**case.labels, **found.raters}
         human = {**case.human, **_CaseLabels(raters, "").consensus()}
         return replace(result, case=replace(case, human=human, labels=raters, stratum=found.stratum))
+
+    def _on_pair(self, case: Case, verdict: PairVerdict) -> PairVerdict:
+        """The verdict with the labels of its pair, from the side of this case, in whichever order it was shown."""
+        names = [case.bot, verdict.other]
+        labels, is_drawn = {}, False
+        for sign, order in ((1, names), (-1, names[::-1])):
+            bots = _IN_PAIR.join(order)
+            if found := self._by_case.get((case.row, bots)):
+                for rater, said in found.raters.items():
+                    labels[rater] = sign * (2 * said[BETTER] - 1)
+                is_drawn |= bool(found.stratum) and pair_name(*names) not in self._changed_pairs
+        if not labels:
+            return verdict
+        return replace(verdict, labels={**verdict.labels, **labels}, is_drawn=is_drawn)
 
     def _find_strata(self, index: "_Index") -> None:
         lacking = _lacking(self.files)
@@ -500,13 +682,21 @@ class ReviewLabels:
                 for stratum, counts in strata.sizes.items():
                     sizes[stratum].update(counts)
                 if strata.cases != count:
-                    reason = (
-                        f"the labelled cases were drawn from {strata.cases:,} cases, and this run has {count:,}; its "
-                        "mean is not corrected. Create a review sheet from this run."
+                    what, lost = (
+                        ("pairs", "their win rate is unknown")
+                        if _IN_PAIR in bot
+                        else ("cases", "its mean is not corrected")
                     )
-            self.strata[bot] = {} if reason else sizes
+                    reason = (
+                        f"the labelled {what} were drawn from {strata.cases:,} {what}, and this run has {count:,}; "
+                        f"{lost}. Create a review sheet from this run."
+                    )
+            if _IN_PAIR not in bot:
+                self.strata[bot] = {} if reason else sizes
+            elif reason:
+                self._changed_pairs.add(bot)
             if reason:
-                self.warnings.append(f"{bot}: {reason}")
+                self.warnings.append(f"{bot_words(bot)}: {reason}")
 
 
 _Wanted = Mapping[_Key, tuple[_SampledCase, _CaseLabels]]
@@ -687,11 +877,11 @@ class _Index:
         others = [
             (found.query == sampled.fingerprint.query, str(case.row) == sampled.row, case.row, found)
             for case, found in self._others
-            if case.bot == sampled.bot
+            if (case.bot == sampled.bot if sampled.bot else _IN_PAIR in case.bot)
         ]
         nearest = max(others, key=lambda each: each[:2], default=None)
         if nearest is None or not any(nearest[:2]):
-            return "the input has no such case"
+            return "the input has no such case" if sampled.bot else "this run compares no such pair"
         _, is_same_row, row, found = nearest
         place = "" if is_same_row else f" (now in row {row})"
         return f"{sampled.fingerprint.changed(found)} after the review{place}; label the case again"
