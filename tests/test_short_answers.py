@@ -181,3 +181,41 @@ def test_numbers_are_equal_or_different_though_they_begin_alike(
     chunk = f"The answer is {reference}"
     assert "answer_correctness" not in red(query, right, reference, chunk)
     assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        (
+            "Can I store files when I am done?",
+            "You can store files when you are done.",
+            "You can store files.",
+            "No.",
+        ),
+        ("Is there a bus where I live?", "There is a bus where you live.", "Yes.", "No."),
+        ("Darf ich parken, wo ich arbeite?", "Sie dürfen parken, wo Sie arbeiten.", "Ja.", "Nein."),
+        ("Puis-je payer quand je pars ?", "Vous pouvez payer quand vous partez.", "Oui.", "Non."),
+        ("Est-ce que je peux payer quand je pars ?", "Je peux payer quand je pars.", "Oui.", "Non."),
+        ("¿Puedo pagar cuando salga?", "Puede pagar cuando salga.", "Sí.", "No."),
+    ],
+)
+def test_a_query_for_yes_or_no_may_have_a_clause_that_begins_like_a_question(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    assert values(query, right, None, chunk)["answer_relevancy"] == 1.0
+    assert values(query, wrong, right, chunk)["answer_correctness"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("query", "response"),
+    [
+        ("Can you tell me when the pool opens?", "The pool opens."),
+        ("Do you know how many people live there?", "People live there."),
+        ("Können Sie mir sagen, wann das Bad öffnet?", "Ja."),
+        ("Pouvez-vous me dire quand la piscine ouvre ?", "Oui."),
+        ("¿Puede decirme cuándo abre la piscina?", "Sí."),
+    ],
+)
+def test_a_question_behind_a_polite_request_is_not_one_for_yes_or_no(query: str, response: str) -> None:
+    chunk = "It opens at 9 and 40 people live there."
+    assert values(query, response, None, chunk)["answer_relevancy"] <= 0.5

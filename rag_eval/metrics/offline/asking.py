@@ -6,10 +6,20 @@ English has its list in `rag_eval.texts.words`. A language is recognised by thes
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain
 
-from rag_eval.texts.words import STOP_WORDS, WRITTEN_WORD, normalise, stem, words
+from rag_eval.texts.words import (
+    NEGATION,
+    STOP_WORDS,
+    WRITTEN_WORD,
+    normalise,
+    sentences,
+    stem,
+    stems_of,
+    words,
+)
 
 _SPACED = {
     "ar": """من ما ماذا متى أين كيف كم لماذا هل أي | هو هي هذا هذه ذلك الذي التي الذين في على إلى عن مع أو ثم
@@ -95,13 +105,25 @@ def small_words_of(query: Iterable[str]) -> frozenset[str]:
     return _BY_LANGUAGE.get(best, frozenset())
 
 
-OPENING_VERBS = frozenset(
+_AUXILIARIES = frozenset(
+    words("is are was were am do does did can could may might must shall should will would has have had")
+)
+OPENING_VERBS = _AUXILIARIES | set(words("give describe explain tell define"))
+"""English words that open a question or a request without an asking word."""
+_OPENING_YES_OR_NO = _AUXILIARIES | set(
     words("""
-        is are was were am do does did can could may might must shall should will would has have had give describe
-        explain tell define
+        ist sind war waren kann können könnte darf dürfen muss müssen soll sollte hat haben gibt wird werden wurde |
+        puis peux peut pouvez dois doit faut sont avez avons |
+        puedo puede pueden podemos debo debe hay es son está están tengo tiene
     """)
 )
-"""English words that open a question or a request without an asking word."""
+_TELLING = frozenset(
+    words("""
+        tell say show explain describe find remember sure idea sagen zeigen erklären weiß weißt wissen ahnung |
+        dire montrer expliquer sais sait savez | decir decirme decirnos mostrar explicar sabe sabes saben
+    """)
+)
+"""Before an asking word, these make it the question: "Can you tell me when …?"."""
 _SPEAKING = """
     question questions asked asking wondered wondering
     frage fragen fragst fragten fragtest gefragt anfrage
@@ -250,6 +272,37 @@ def wants_yes_or_no(asking: Iterable[str]) -> bool:
     return _ASKING_YES_OR_NO.issuperset(asking)
 
 
+def ends_asking(text: str) -> bool:
+    """Whether its last mark is a question mark."""
+    return _ASKS.search(text) is not None
+
+
+@lru_cache(maxsize=2)
+def polar_stems(query: str) -> AbstractSet[str]:
+    """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
+    if not ends_asking(query) or len(sentences(query)) > 1:
+        return frozenset()
+    asked = _IS_IT_THAT.sub(" ", query)
+    in_order = words(asked)
+    own = set(in_order)
+    if not (own.isdisjoint(_OR) and own.isdisjoint(NEGATING)) or NEGATION in stems_of(asked):
+        return frozenset()
+    asking = asking_of(asked)
+    if not wants_yes_or_no(asking) and not _only_adds(asking[0], in_order, query):
+        return frozenset()
+    small = small_words_of(in_order)
+    return frozenset(stem(word) for word in own if word not in STOP_WORDS and word not in small)
+
+
+def _only_adds(asking: str, own: Sequence[str], query: str) -> bool:
+    """Whether the asking word only begins a clause of a query for yes or no: "Can I pay when I leave?"."""
+    opens = own[0] in _OPENING_YES_OR_NO or _IS_IT_THAT.match(query.lstrip(_OPENERS)) is not None
+    if not opens or asking == own[0] or asking not in own:
+        return False
+    before = own[: own.index(asking)]
+    return _TELLING.isdisjoint(before) and _KNOWING.isdisjoint(before) and SPEAKING.isdisjoint(before)
+
+
 def says_yes_or_no(answer: str) -> bool:
     """Whether that is the first word and stands apart, other than in "no information"."""
     return _YES_OR_NO_ANSWER.match(normalise(answer)) is not None
@@ -262,6 +315,12 @@ def beginning_yes_or_no(answer: str) -> tuple[bool | None, str]:
     if match is None:
         return None, text
     return bool(match["yes"] or match["unspaced"]), text[match.end() :]
+
+
+_ASKS = re.compile(r"[?？]\W*$")
+_IS_IT_THAT = re.compile(r"\best[- ]ce qu[e'’]", re.IGNORECASE)
+_OR = frozenset(("or", "oder", "ou"))
+_OPENERS = " ¿\"'«“"
 
 
 @lru_cache(maxsize=32)

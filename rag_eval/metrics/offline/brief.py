@@ -4,7 +4,6 @@ It leaves out what is understood, and carries words that say nothing new: "it co
 answer are taken as they are.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -16,6 +15,8 @@ from rag_eval.metrics.offline.asking import (
     YES_OR_NO,
     asking_of,
     beginning_yes_or_no,
+    ends_asking,
+    polar_stems,
     small_words_of,
     wants_yes_or_no,
 )
@@ -128,24 +129,9 @@ def _is_name(piece: str, known: frozenset[str], *, is_lower: bool) -> bool:
 # Yes or no
 
 
-@lru_cache(maxsize=2)
-def polar_stems(query: str) -> AbstractSet[str]:
-    """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
-    if not _ASKS.search(query) or len(sentences(query)) > 1:
-        return frozenset()
-    asked = _IS_IT_THAT.sub(" ", query)
-    own = set(words(asked))
-    if not (own.isdisjoint(_OR) and own.isdisjoint(NEGATING)) or NEGATION in stems_of(asked):
-        return frozenset()
-    if not wants_yes_or_no(asking_of(asked)):
-        return frozenset()
-    small = small_words_of(words(asked))
-    return frozenset(stem(word) for word in own if word not in STOP_WORDS and word not in small)
-
-
 def _is_one_question(query: str, asking: Sequence[str]) -> bool:
     """Whether it has a question mark or begins with an asking word, and is one sentence: a chat says more."""
-    return (_ASKS.search(query) is not None or words(query)[:1] == [*asking]) and len(sentences(query)) == 1
+    return (ends_asking(query) or words(query)[:1] == [*asking]) and len(sentences(query)) == 1
 
 
 class Stance(NamedTuple):
@@ -168,7 +154,7 @@ def stance(text: str, query: str) -> Stance | None:
     if affirms is not None:
         is_bare = len(rest) <= _LONGEST and _content(words(rest), query) <= asked | {NEGATION}
         return Stance(affirms, is_bare, is_word=not has_words(rest))
-    if len(text) > _LONGEST or _ASKS.search(text):
+    if len(text) > _LONGEST or ends_asking(text):
         return None
     own = words(text)
     if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
@@ -224,6 +210,3 @@ _MOST_NAMES = 5
 _MARKS = " .,;:!?\"'“”"
 _PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))
 _ENDS = ".,;:!?"
-_ASKS = re.compile(r"[?？]\W*$")
-_IS_IT_THAT = re.compile(r"\best[- ]ce qu[e'’]", re.IGNORECASE)
-_OR = frozenset(("or", "oder", "ou"))

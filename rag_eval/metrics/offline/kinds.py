@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from rag_eval.metrics.offline.asking import polar_stems
 from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
 
 
@@ -25,13 +26,17 @@ class _Kind(NamedTuple):
 
 @lru_cache(maxsize=2)
 def expected_kind(query: str) -> _Kind | None:
-    """What the query asks for, or None when its wording does not tell. English, German, French and Spanish."""
+    """What the query asks for, or None when its wording does not tell. English, German, French and Spanish.
+
+    None for a query for yes or no, such as "Can I pay when I leave?".
+    """
     wording = normalise(query)
     if _TRIGGERS.isdisjoint(
         _WORD.findall(wording)
     ):  # told fast: most often the query asks for something else
         return None
-    return next((kind for kind in _KINDS if kind.asked.search(wording)), None)
+    found = next((kind for kind in _KINDS if kind.asked.search(wording)), None)
+    return None if found and polar_stems(query) else found
 
 
 @lru_cache(maxsize=2)
