@@ -348,7 +348,7 @@ class _BotColumns:
         self._spent: dict[str, array[float]] = {}
         """As far as the last case with a value."""
         self._conversations = array("q")
-        """Of each case; 0 for none."""
+        """Of each case, 0 for none, as far as the last case with one."""
         self._outcomes = {name: bytearray() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
@@ -358,8 +358,9 @@ class _BotColumns:
     def add(self, result: CaseResult) -> None:
         for name, value in result.case.spent.items():
             self._add_spent(name, [value])
+        if conversation := conversation_of(result.case):
+            self._add_conversations([conversation])
         self.cases += 1
-        self._conversations.append(conversation_of(result.case))
         for name, score in result.all_scores.items():
             self._add_score(name, score)
         if result.rubric and result.rubric.outcome is Outcome.FAILED:
@@ -388,8 +389,9 @@ class _BotColumns:
     def merge(self, state: State) -> None:
         for name, values in state["spent"].items():
             self._add_spent(name, values)
+        if state["conversations"]:
+            self._add_conversations(state["conversations"])
         self.cases += state["cases"]
-        self._conversations.extend(state["conversations"])
         for name, values in state["values"].items():
             self.values[name].extend(values)
             self._outcomes[name].extend(state["outcomes"][name])
@@ -406,6 +408,11 @@ class _BotColumns:
         column = self._spent.setdefault(name, array("d"))
         column.extend([_MISSING] * (self.cases - len(column)))
         column.extend(values)
+
+    def _add_conversations(self, numbers: Iterable[int]) -> None:
+        """Those of the next cases; 0 for the cases before them that have none."""
+        self._conversations.extend([0] * (self.cases - len(self._conversations)))
+        self._conversations.extend(numbers)
 
     def _spent_of(self, column: "array[float]") -> Spent:
         rows = [row for row, value in enumerate(column) if not math.isnan(value)]
@@ -443,11 +450,7 @@ class _BotColumns:
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
             metric_values={name: self.present(name) for name in means},
-            clusters={
-                name: its
-                for name in (RQS, *means)
-                if (its := self.clusters([n for n, value in enumerate(self.values[name]) if value == value]))
-            },
+            clusters={name: its for name in (RQS, *means) if (its := self._clusters_of(name))},
             failed_by_content=self._failed_by_content,
             spent={name: self._spent_of(self._spent[name]) for name in SPENT_LABELS if name in self._spent},
         )
@@ -467,7 +470,14 @@ class _BotColumns:
         """Of each of the rows: the number of its conversation, or another one of its own; None without clusters."""
         if not self._has_clusters():
             return None
-        return array("q", (self._conversations[row] or -row - 1 for row in rows))
+        known = self._conversations
+        return array("q", ((row < len(known) and known[row]) or -row - 1 for row in rows))
+
+    def _clusters_of(self, name: str) -> "array[int] | None":
+        """Of the cases that have a value in this column."""
+        if not self._has_clusters():
+            return None
+        return self.clusters([row for row, value in enumerate(self.values[name]) if not math.isnan(value)])
 
     def _has_clusters(self) -> bool:
         """Whether some conversation has several cases."""
