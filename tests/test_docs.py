@@ -209,7 +209,14 @@ def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key(
             spelled = {f"{each.name}_a", f"{each.name}_b"} if ends else {each.name}
             assert spelled <= shown[name], (each.name, command)
         assert each.metadata["click"]["group"] in GROUPS
-        assert {*each.metadata["idle"]} <= {"offline", "offline-file", "json", "shards", "batch-cancel"}
+        assert {*each.metadata["idle"]} <= {
+            "offline",
+            "offline-file",
+            "json",
+            "pairs",
+            "shards",
+            "batch-cancel",
+        }
     for option, key in KEYS.items():
         value = Given("x", Source(Level.COMMAND_LINE, option))
         assert Options(**{option.strip("-").replace("-", "_"): "x"}).overrides() == {key: value}

@@ -689,7 +689,18 @@ def test_what_the_scores_cost_is_told_apart_from_what_the_pairs_cost(
     assert "cost unknown" in ended.out
 
 
-@pytest.mark.parametrize("words", [("--against", "in.xlsx"), ("--batch",), ("--until-clear",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--against", "in.xlsx"),
+        ("--batch",),
+        ("--until-clear",),
+        ("--rows", "2-3"),
+        ("--where", "x=y"),
+        ("--show",),
+        ("--samples", "3"),
+    ],
+)
 def test_what_the_json_of_a_run_cannot_have_is_refused(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -698,6 +709,23 @@ def test_what_the_json_of_a_run_cannot_have_is_refused(
     ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", *words, **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
     assert f"{words[0]}: cannot be used with the JSON of a run" in ended.err
+
+
+def test_pairs_that_a_run_has_are_judged_again_only_if_that_is_asked_for(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    answers(tmp_path / "in.xlsx", 45, (0, 2, 4, 6))
+    words = ("in.xlsx", "-o", "a.xlsx", *SINGLE, "--head-to-head", "--json", "a.json")
+    assert run_cli(*words, **azure(judge)).code == 0
+    asked = len(judge.requests)
+    again = ("a.json", "-o", "b.xlsx", "--head-to-head")
+    for dry in ((), ("--dry-run",)):
+        ended = run_cli(*again, *dry, **azure(judge))
+        assert (ended.code, len(judge.requests)) == (2, asked)
+        assert "a.json: its pairs are judged already; add --fresh to pay for them again" in ended.err
+    assert run_cli(*again, "--fresh", **azure(judge)).code == 0
+    assert set(paid(judge).values()) == {2}
+    assert run_cli(*again, "all", **azure(judge)).code == 0
 
 
 def test_answers_of_an_earlier_file_become_further_bots(

@@ -242,19 +242,19 @@ class Job:
         from rag_eval.configuration.effective import describe_judge
         from rag_eval.run.pairs import PairJudge
 
-        for option, is_given, why in (
-            ("--against", self._options.against, "it has no scores of the answers in another file"),
-            ("--batch", self._options.in_batches, "its comparisons are made one by one"),
-            ("--until-clear", self._options.until_clear, "all its rows are judged"),
-        ):
-            if is_given:
-                raise InputError(
-                    f"{option}: cannot be used with the JSON of a run, since {why}; name the sheet of the run as INPUT "
-                    f"or leave {option} out"
-                )
+        if idle := self._options.idle("pairs"):
+            raise InputError(
+                f"{', '.join(idle)}: cannot be used with the JSON of a run, whose rows are read and judged; name the "
+                f"sheet of the run as INPUT or remove {'it' if len(idle) == 1 else 'them'}"
+            )
         settings = loaded.settings
         run.check_slices(settings.report.slice_by)
         pairs = PairJudge.of(settings, run.facts.bots, (row[0].case.question for row in run.rows))
+        if pairs and run.has_pairs(pairs.choice) and not (self._options.fresh or settings.cache.enabled):
+            raise InputError(
+                f"{run.name}: its pairs are judged already; add --fresh to pay for them again, or use --report-only "
+                "without --head-to-head for another report"
+            )
         self._session.people.join(
             (result.case for result in run.results),
             (pair for row in run.rows for pair in pairs.pairs_of([each.case for each in row]))

@@ -50,7 +50,8 @@ def _option(
         key: The 'section.key' that it overrides; `model` and `temperature` belong to the section of the provider.
         commands: The commands that have it; with ':each' at its end, one that has it with -a and with -b.
         idle: Where it has no effect: 'offline' (with the offline judge), 'offline-file' (with the offline judge, unless
-            in shards), 'json' (when a report is rebuilt from a run's JSON), 'shards', 'batch-cancel' (beside it).
+            in shards), 'json' (when a report is rebuilt from a run's JSON), 'pairs' (when only the pairs of a run's
+            JSON are judged), 'shards', 'batch-cancel' (beside it).
         is_usual: Most users need it: --help shows it, not only --help-all.
         attributes: The rest for click.
     """
@@ -109,7 +110,7 @@ class Options:
         type=click.Choice(list(PROMPT_FORMS)),
         key="judge.prompts",
         commands="run compare-judges:each",
-        idle="offline json",
+        idle="offline json pairs",
     )
     samples: int | None = _option(
         "Judge",
@@ -117,7 +118,7 @@ class Options:
         type=click.IntRange(1, 50),
         metavar="K",
         key="evaluation.samples",
-        idle="offline json",
+        idle="offline json pairs",
     )
     processes: int | None = _option(
         "Judge",
@@ -125,7 +126,7 @@ class Options:
         type=click.IntRange(1, 64),
         metavar="N",
         key="evaluation.processes",
-        idle="json",
+        idle="json pairs",
     )
     alpha: float | None = _option(
         "Judge",
@@ -207,7 +208,7 @@ class Options:
     until_clear: bool = _flag(
         "Cost",
         "Stop at a planned look if the answer is clear by then.",
-        idle="json shards",
+        idle="json shards pairs",
     )
     fresh: bool = _flag(
         "Cost", "Ignore stored replies and call the judge again.", commands=_BOTH, idle="json batch-cancel"
@@ -219,16 +220,18 @@ class Options:
         idle="json batch-cancel",
     )
     strict_cache: bool = _flag("Cost", "Stop if the stored replies are damaged.", commands=_BOTH, idle="json")
-    batch: bool = _flag("Cost", "Send calls in provider batches; run again to continue.", idle="json shards")
+    batch: bool = _flag(
+        "Cost", "Send calls in provider batches; run again to continue.", idle="json shards pairs"
+    )
     batch_wait: float | None = _option(
         "Cost",
         "With --batch: wait up to MINUTES for the batches.",
         type=MINUTES,
         metavar="MINUTES",
-        idle="json shards batch-cancel",
+        idle="json shards batch-cancel pairs",
     )
     batch_cancel: bool = _flag(
-        "Cost", "Cancel this report's batches; keep finished replies.", idle="json shards"
+        "Cost", "Cancel this report's batches; keep finished replies.", idle="json shards pairs"
     )
     output: Path | None = _option(
         "Output", "Report file.  [default: <input>_report.xlsx]", short="-o", type=PATH, is_usual=True
@@ -320,14 +323,14 @@ class Options:
         "Human labels", "Write the thresholds that labels imply to this config.ini.", type=PATH, idle="shards"
     )
     show: bool = _flag(
-        "Input", "Print how the first rows are read; judge nothing.", idle="json", is_usual=True
+        "Input", "Print how the first rows are read; judge nothing.", idle="json pairs", is_usual=True
     )
     sheet: str | None = _option(
         "Input",
         "Sheet to read.  [default: the first visible sheet]",
         metavar="NAME",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
         is_usual=True,
     )
     header_row: int | None = _option(
@@ -337,21 +340,21 @@ class Options:
         metavar="N",
         key="input.header_row",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
     )
     encoding: str | None = _option(
         "Input",
         "Encoding of a .csv or .tsv file.  [default: detected]",
         metavar="NAME",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
     )
     sep: str | None = _option(
         "Input",
         "Separator of a .csv file, or 'tab'.  [default: detected]",
         metavar="CHAR",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
     )
     format: str | None = _option(
         "Input",
@@ -364,7 +367,7 @@ class Options:
         "Give a column a role, as in answer=bot.",
         metavar="COLUMN=ROLE",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
         is_usual=True,
     )
     bot_name: str | None = _option(
@@ -373,24 +376,28 @@ class Options:
         type=NAME,
         metavar="NAME",
         commands=_BOTH,
-        idle="json",
+        idle="json pairs",
     )
     against: Path | None = _option(
         "Input",
         "Add the answers of an earlier FILE as bots 'NAME (old)'.",
         type=PATH,
         metavar="FILE",
-        idle="json shards",
+        idle="json shards pairs",
     )
     where: tuple[str, ...] = _many(
         "Input",
         "Read only rows that meet this condition.",
         metavar="'NAME OP VALUE'",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
     )
     rows: str | None = _option(
-        "Input", "Read only these rows of the file.", metavar="FIRST-LAST", commands=_READING, idle="json"
+        "Input",
+        "Read only these rows of the file.",
+        metavar="FIRST-LAST",
+        commands=_READING,
+        idle="json pairs",
     )
     random_rows: int | None = _option(
         "Input",
@@ -398,7 +405,7 @@ class Options:
         type=_COUNT,
         metavar="N",
         commands=_READING,
-        idle="json",
+        idle="json pairs",
     )
     shard_rows: int | None = _option(
         "Shards", "Judge in shards of N rows.  [default: 5000 or fewer]", type=_COUNT, metavar="N"

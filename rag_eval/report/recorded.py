@@ -103,6 +103,12 @@ class RecordedRun:
         usage = self.facts.usage
         return replace(usage, earlier_requests=usage.requests, earlier_cost=usage.cost or 0.0)
 
+    def has_pairs(self, choice: str) -> bool:
+        """Whether its responses were compared in pairs that were chosen so, without a failure."""
+        verdicts = [verdict for result in self.results for verdict in result.pairs]
+        is_whole = bool(verdicts) and all(verdict.outcome is Outcome.SCORED for verdict in verdicts)
+        return self.facts.head_to_head == choice and is_whole
+
     def with_paid(self, now: Usage) -> Usage:
         """What it took together with what was paid for it now; of an unknown cost nothing is known."""
         total = self.paid + now
