@@ -13,7 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import Run
+from files import write_table
 from openpyxl import load_workbook
+from openpyxl.utils.cell import range_boundaries
 from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of, plain_result, random_results, write_report
 
@@ -107,6 +110,55 @@ def test_the_first_screen_shows_what_a_red_row_is_about(tmp_path: Path) -> None:
     points_per_pixel, inches_of_paper = 72 / 96, 11.69 - 2 * 0.4
     smallest = 10 * inches_of_paper * 72 / (ends["Row"] * points_per_pixel)
     assert smallest >= 6.5  # points, of its texts when printed as wide as a page
+
+
+@pytest.mark.parametrize(("count", "pages"), [(2, 2), (12, 3), (30, 2)])
+def test_many_columns_are_printed_on_readable_pages_with_the_bots(
+    run_cli: Run, tmp_path: Path, count: int, pages: int
+) -> None:
+    """Each column once, next to the names of the bots; charts are on the first page, on their own, or on none."""
+    bots = [f"B{number:02}" for number in range(count)]
+    spent = [f"{name}_{bot}" for name in ("Latency", "Cost") for bot in bots]
+    rows = [
+        [f"q{n}", "It is red.", *["It is red [1]."] * count, "It is red. || No.", *range(n, n + 2 * count)]
+        for n in range(8)
+    ]
+    write_table(
+        tmp_path / "in.xlsx",
+        ["Query", "Ground_Truth", *(f"Bot_{bot}" for bot in bots), "Context", *spent],
+        *rows,
+    )
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    sheet = load_workbook(tmp_path / "r.xlsx")[BOTS.name]
+    areas = [
+        range_boundaries(area.rpartition("!")[2].replace("$", "")) for area in sheet.print_area.split(",")
+    ]
+    assert len(areas) == pages
+    assert (sheet.print_title_cols, sheet.print_title_rows) == ("$A:$A", "$1:$1")
+    assert (sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight) in ((1, 0), (None, 0))
+    ends = visible_ends(sheet)
+    starts = dict(zip(ends, [0, *ends.values()], strict=False))
+    table = sorted((first, last) for first, top, last, _ in areas if top == 1)
+    assert [first for first, _ in table] == [1, *(last + 1 for _, last in table[:-1])]
+    headers = [cell.value for cell in sheet[1]]
+    for first, last in table:
+        names = [name for name in headers[first - 1 : last] if name in ends]
+        width = ends[names[-1]] - starts[names[0]] + (ends["Bot"] if first > 1 else 0)
+        assert (
+            10 * (11.69 - 0.8) * 72 / (width * 0.75) >= 6.5
+        )  # points, of its texts when printed as wide as a page
+        assert not str(headers[first - 1]).endswith((" low", " high"))
+    assert {last for *_, last in areas} >= {count + 1}
+    charts = [area for area in areas if area[3] > count + 1]
+    assert len(charts) == (count < 30)
+
+
+def test_a_table_that_fits_is_printed_on_one_page(tmp_path: Path) -> None:
+    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[
+        BOTS.name
+    ]
+    assert (sheet.print_area, sheet.print_title_cols) == ("", None)
+    assert sheet.page_setup.fitToHeight in (None, 1)
 
 
 def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Path) -> None:

@@ -76,16 +76,21 @@ class Stack:
         self._worksheet = worksheet
         self._row = row
         self._left = left
-        self._width = width
+        self.width = width
         self._y = self.GAP
 
     def last_row(self, row_height: float) -> int:
         """Index of the row in which what is there ends, with rows as high as this, in points."""
         return self._row + math.ceil(self._y / (row_height * 4 / 3))
 
+    @property
+    def height(self) -> int:
+        """From the table to the end of what is there."""
+        return self._y
+
     def add_charts(self, charts: Mapping[str, "Chart"], height: int, columns: int = 1) -> None:
         """Put charts, by their alternative text, side by side under what is there already."""
-        width = (self._width - self.GAP * (columns - 1)) // columns
+        width = (self.width - self.GAP * (columns - 1)) // columns
         for index, (alt_text, chart) in enumerate(charts.items()):
             chart.set_size({"width": width, "height": height})
             floating = self._floating(alt_text, x=index * (width + self.GAP))
@@ -96,13 +101,13 @@ class Stack:
         """Put a box of text under what is there already, as high as the text needs."""
         size = font["size"]
         letter = (0.62 if font.get("bold") else 0.57) * size
-        height = 14 + round(1.62 * size * lines_of(text.split("\n"), self._width / letter))
+        height = 14 + round(1.62 * size * lines_of(text.split("\n"), self.width / letter))
         look = {"font": {"name": FONT, **font}, "fill": {"color": PALE}, "line": {"none": True}}
         self._worksheet.insert_textbox(
             self._row,
             0,
             printable(text),
-            {"width": self._width, "height": height, **look, **self._floating(printable(text))},
+            {"width": self.width, "height": height, **look, **self._floating(printable(text))},
         )
         self._y += height
 

@@ -395,7 +395,7 @@ def point_chart(
 _POSITIONS: Mapping[Side, str] = MappingProxyType(
     {(0, -1): "above", (1, 0): "right", (0, 1): "below", (-1, 0): "left"}
 )
-_LEFT, _RIGHT, _TOP, _BOTTOM = 0.13, 0.06, 0.12, 0.24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.13, 0.06, 0.14, 0.24
 """Of a chart of two figures, the parts around what its axes enclose."""
 _NAME = 30
 """Characters of a name in a chart of two figures."""

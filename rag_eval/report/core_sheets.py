@@ -31,7 +31,6 @@ from rag_eval.results.verdict import RunVerdict, flagged_words, noise_words, unf
 from rag_eval.texts.display import amount, decimals, shorten, utf16_units
 
 if TYPE_CHECKING:
-    from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
@@ -58,13 +57,15 @@ HEAT_FROM = 6
 def write_bots(sheet: "WrittenSheet[FinishedRun, BotSummary]", run: "FinishedRun") -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
     table = sheet.fill(run)
+    stack = Stack(table.worksheet, table.lines + 1, _WIDTH)
     if len(run.summary.bots) <= MOST_BOTS:
-        _add_charts(sheet.book, table, run.summary)
+        _add_charts(sheet.book, stack, table, run.summary)
+    table.print_on_pages((_WIDTH, stack.height), stack.last_row(sheet.table.line_height))
     if len(run.summary.bots) >= HEAT_FROM:
         table.add_heat([label for name, label in METRIC_LABELS.items() if name in run.facts.metrics])
 
 
-def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Summary) -> None:
+def _add_charts(workbook: "Workbook", stack: Stack, table: SheetTable[BotSummary], summary: Summary) -> None:
     """Failure modes, and each metric's means unless the table shows them as heat. Avg RQS is on the leaderboard."""
     bots = summary.bots
     charts = {}
@@ -76,7 +77,6 @@ def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Su
         means = [_bars(table, header, bots) for header in METRIC_LABELS.values()]
         charts |= {bars.alt_text: score_chart(workbook, bars) for bars in means if bars.has_bars}
     columns = min(_CHARTS_A_LINE, max(1, len(charts)))
-    stack = Stack(table.worksheet, table.lines + 1, _WIDTH)
     for first in range(0, len(charts), columns):
         line = dict(list(charts.items())[first : first + columns])
         stack.add_charts(line, height_of(len(bots), bars=len(modes)), columns=columns)
@@ -106,41 +106,33 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars and len(ranked) <= MOST_BOTS:
         stack.add_charts({bars.alt_text: score_chart(sheet.book, bars)}, height_of(len(ranked)))
-    if len(ranked) <= MOST_BOTS:
-        points_height = _POINTS_HEIGHT if len(ranked) < HEAT_FROM else _MORE_HEIGHT
-        for alt_text, chart in _trade_off_charts(sheet.book, run, points_height).items():
-            stack.add_charts({alt_text: chart}, points_height)
     notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(["About this run", *details(facts, summary, notes)]), {"size": 10})
+    for name in findings.trade_offs if len(ranked) <= MOST_BOTS else ():
+        _add_trade_off(sheet.book, run, name, min(stack, text, key=lambda each: each.height))
     last = max(stack.last_row(height), text.last_row(height))
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
 
 
-def _trade_off_charts(workbook: "Workbook", run: "FinishedRun", height: int) -> dict[str, "Chart"]:
-    """RQS and cost, or latency, of each bot, from the cells of Bot Summary; by their alternative texts."""
-    facts, summary, findings = run.facts, run.summary, run.findings
-    headers = [column.header for column in bot_columns(facts, summary, findings)]
+def _add_trade_off(workbook: "Workbook", run: "FinishedRun", name: str, stack: Stack) -> None:
+    """A chart of RQS and cost, or latency, of each bot, from the cells of Bot Summary."""
+    facts, summary, offs = run.facts, run.summary, run.findings.trade_offs[name]
+    headers = [column.header for column in bot_columns(facts, summary, run.findings)]
     rows = {bot.bot: row for row, bot in enumerate(summary.bots, 1)}
-    charts = {}
-    for name, offs in findings.trade_offs.items():
-        figure = spent_figure_header(name, facts)
-        first, second, third, fourth = map(headers.index, (*spent_error_headers(name), *ERROR_HEADERS))
-        places = PointColumns(
-            BOT_SHEET, headers.index("Bot"), headers.index(figure), (first, second), headers.index("Avg RQS"),
-            (third, fourth),
-        )  # fmt: skip
-        points = [BotPoint(rows[each.bot], each.bot, each.spent, each.rqs, each.is_unbeaten) for each in offs]
-        told = "; ".join(
-            f"{shorten(each.bot, 40)} {decimals(each.rqs)}, {amount(each.spent)}" for each in offs
-        )
-        title = f"RQS and {spent_title(name, facts)}"
-        words = unbeaten_words(offs)
-        charts[f"{title}: {told}. {words}"] = point_chart(
-            workbook, title, words, places, points, axes_of(offs), (_CHART_WIDTH, height)
-        )
-    return charts
+    figure = spent_figure_header(name, facts)
+    first, second, third, fourth = map(headers.index, (*spent_error_headers(name), *ERROR_HEADERS))
+    places = PointColumns(
+        BOT_SHEET, headers.index("Bot"), headers.index(figure), (first, second), headers.index("Avg RQS"),
+        (third, fourth),
+    )  # fmt: skip
+    points = [BotPoint(rows[each.bot], each.bot, each.spent, each.rqs, each.is_unbeaten) for each in offs]
+    told = "; ".join(f"{shorten(each.bot, 40)} {decimals(each.rqs)}, {amount(each.spent)}" for each in offs)
+    title, words = f"RQS and {spent_title(name, facts)}", unbeaten_words(offs)
+    height = _POINTS_HEIGHT if len(offs) < HEAT_FROM else _MORE_HEIGHT
+    chart = point_chart(workbook, title, words, places, points, axes_of(offs), (stack.width, height))
+    stack.add_charts({f"{title}: {told}. {words}": chart}, height)
 
 
 def _standing_height(facts: RunFacts, summary: Summary, findings: Findings) -> float:
@@ -161,7 +153,8 @@ def set_up_page(
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.set_margins(left=0.4, right=0.4, top=1.0 if said else 0.6, bottom=0.6)
-    worksheet.fit_to_pages(1, int(is_one_page))
+    is_on_several = bool(worksheet.repeat_col_range)
+    worksheet.fit_to_pages(1, int(is_one_page and not is_on_several))
     worksheet.repeat_rows(0)
     worksheet.set_tab_color(AMBER if facts.partial else BLUE)
     if said or facts.partial:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
@@ -63,6 +64,7 @@ class SheetTable(Generic[Item]):
         self._sheet_links = sheet_links
         self._group_of = group_of
         self._line_height = line_height if is_whole else None
+        self._default_height, self._header_height = line_height, header_height
         self._group: object = None
         self._begins_group: bool | None = None
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
@@ -117,6 +119,35 @@ class SheetTable(Generic[Item]):
     def print_up_to(self, header: str) -> None:
         """Print no column after this one; folded columns are not printed either."""
         self.worksheet.print_area(0, 0, self.lines, self.column(header))
+
+    def print_on_pages(self, below: tuple[int, int], last_row: int) -> None:
+        """Print the columns on several pages, the first one on each, if one page would show them too small.
+
+        `below` is the size of what floats below the table, in pixels, and `last_row` where that ends: it is on the
+        first page or on one of its own, and on none if no page shows it as a whole.
+        """
+        widths = [
+            0 if column.is_folded or column.is_hidden else round(7 * column.width + 5)
+            for column in self.columns
+        ]
+        if sum(widths) <= _PAGE_WIDTH / _LEAST_SCALE:
+            return
+        most = max(round(_PAGE_WIDTH / _LEAST_SCALE / _WIDER), below[0])
+        starts = [0, *_page_starts(self.columns, widths, most, below[0]), len(widths)]
+        pages = [(0, self.lines, first, end - 1) for first, end in pairwise(starts)]
+        width = max(widths[0] + sum(widths[first:end]) for first, end in pairwise(starts))
+        page_height = _PAGE_HEIGHT * width / _PAGE_WIDTH
+        header, table = self._header_height * 4 / 3, self._default_height * 4 / 3 * self.lines
+        if header + table + below[1] <= page_height:
+            pages[0] = (0, last_row, *pages[0][2:])
+        elif header + below[1] <= page_height:
+            pages.append((self.lines + 1, last_row, *pages[0][2:]))
+        areas = []
+        for first_row, last, first, end in pages:
+            self.worksheet.print_area(first_row, first, last, end)
+            areas.append(self.worksheet.print_area_range)
+        self.worksheet.print_area_range = ",".join(areas)
+        self.worksheet.repeat_columns(0)
 
     def column(self, header: str) -> int:
         """Index of the column with that header."""
@@ -190,6 +221,35 @@ class SheetTable(Generic[Item]):
                 index,
                 {"type": "formula", "criteria": hidden, "format": self._formats.exact},
             )
+
+
+_LEAST_SCALE = 0.65
+"""Of a page: texts of 10 points are still 6.5 points high."""
+_WIDER = 4 / 3
+"""As wide can programs make columns that lack the font of the sheet."""
+_PAGE_WIDTH, _PAGE_HEIGHT = 1015, 620
+"""Of an A4 page in landscape, inside its margins, in pixels."""
+
+
+def _page_starts(columns: Sequence[Column[Item]], widths: Sequence[int], most: int, least: int) -> list[int]:
+    """The columns that begin pages after the first one, which is at least so wide; no page is wider than `most`.
+
+    An interval is on the page of its figure, and the first column is on each page.
+    """
+    starts: list[int] = []
+    width = widths[0]
+    for index in range(1, len(columns)):
+        ends = (each for each in range(index + 1, len(columns)) if not columns[each].header.endswith(_TIED))
+        group = sum(widths[index : next(ends, len(columns))])
+        is_free = not columns[index].header.endswith(_TIED) and (starts or width >= least)
+        if is_free and group and width + group > most:
+            starts.append(index)
+            width = widths[0]
+        width += widths[index]
+    return starts
+
+
+_TIED = (" low", " high")
 
 
 @dataclass(frozen=True, slots=True)
