@@ -112,6 +112,92 @@ def test_anything_else_has_no_turns(text: str) -> None:
         turns_of(text)
 
 
+SPEAKERS = [
+    ("Nutzer", "Assistent"), ("Benutzer", "KI"), ("Kunde", "Bot"), ("Utilisateur", "Assistant"),
+    ("Usuario", "Asistente"), ("Usuário", "Assistente"),
+    ("Utente", "Assistente"), ("Gebruiker", "Assistent"), ("ユーザー", "アシスタント"),
+    ("用户", "助手"), ("Human", "AI"), ("Q", "A"), ("Frage", "Antwort"), ("User 1", "Bot 2"),
+]  # fmt: skip
+"""Of users and bots in usual words."""
+
+
+@pytest.mark.parametrize("names", SPEAKERS, ids="-".join)
+def test_speakers_may_be_named_in_other_languages(names: tuple[str, str], tmp_path: Path) -> None:
+    """In a text with a turn per line or in one line, and as the speakers of one row per message."""
+    user, bot = names
+    for between in (("\n", ": "), ("\n\n", "： "), (" ", ": ")):
+        text = between[0].join(f"{name}{between[1]}{said}" for name, said in zip(names, TEXTS, strict=True))
+        assert turns_of(text) == TURNS, text
+    if user in ("Q", "Frage"):
+        return
+    rows = [["Gespräch-ID" if user == "Kunde" else "conversation_id", "role", "content"]]
+    rows += [
+        ["c1", name, said]
+        for name, said in zip((user, bot, user, bot), (*TEXTS, "And?", "Yes."), strict=True)
+    ]
+    if user == "Kunde":
+        rows[0] = ["Gesprächs-ID", "Rolle", "Nachricht"]
+    first, second = read_table(write_table(tmp_path / "a.csv", *rows)).rows
+    assert (first.query, second.cases[0].history) == (TEXTS[0], TURNS)
+
+
+def said_by(text: str) -> list[tuple[str, str]]:
+    return [(turn.role, turn.content) for turn in turns_of(text)]
+
+
+def test_labels_that_take_turns_are_speakers_whatever_they_are_called() -> None:
+    """The first one asks, unless a word says otherwise; a line of a turn that looks like a label is none."""
+    asked = [("user", "Hi"), ("assistant", "Yes?"), ("user", "Bye")]
+    for first, second in (("Anna Weber", "Dr. Otto"), ("Anna", "Stadtwerke"), ("Kunde 7", "Stadtwerke Bot")):
+        second = second.replace(".", "")
+        assert said_by(f"{first}: Hi\n{second}: Yes?\n{first}: Bye") == asked, first
+    assert said_by("Anna: Hi\nService Bot: Yes?") == asked[:2]
+    greeted = said_by("Support Bot: Hello\nAnna: Hi\nSupport Bot: Yes?\nAnna: Bye")
+    assert greeted == [("assistant", "Hello"), *asked]
+    stamped = (
+        "[1.5.24, 10:15:01] Anna: Hi\n[1.5.24, 10:15:09] Shop: Yes?\nNote: open\n[1.5.24, 10:16] Shop: Well?"
+    )
+    assert said_by(stamped) == [("user", "Hi"), ("assistant", "Yes?\nNote: open"), ("assistant", "Well?")]
+    assert said_by("12/05/2024, 10:15 - Anna: Hi\n12/05/2024, 10:16 - Shop: Yes?") == asked[:2]
+
+
+def test_a_line_of_an_answer_that_begins_like_a_speaker_is_no_turn_where_that_can_be_told() -> None:
+    """Where the speakers are written in another way, or turns are apart and the line is not."""
+    answer = "Log in with\nUser: admin\nAnswer: 42"
+    for user, bot, gap in (
+        ("Human", "AI", "\n"),
+        ("**User**", "**Bot**", "\n"),
+        ("User", "Assistant", "\n\n"),
+    ):
+        text = gap.join((f"{user}: How?", f"{bot}: {answer}", f"{user}: Thanks"))
+        assert said_by(text) == [("user", "How?"), ("assistant", answer), ("user", "Thanks")], user
+    assert said_by("User: My data\nName: Bob\nAssistant: Thanks") == [
+        ("user", "My data\nName: Bob"),
+        ("assistant", "Thanks"),
+    ]
+
+
+def test_a_history_that_cannot_be_read_is_named_with_its_labels(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", ["Query", "Bot_A", "History"], ["And?", "b", "Anna: Hi\nOtto: Yes?"])
+    why = "begins lines with 'Anna', 'Otto', but contains no turns of a conversation; write them as JSON"
+    (warning,) = read_table(tmp_path / "a.csv").warnings
+    assert warning.startswith(
+        f"Column 'History' (C) looks like the earlier turns and was not used, because the text in row 2 {why}"
+    )
+    assert warning.endswith("To silence this, add --map History=ignore.")
+    assert f"column 'History' (C): {why}" in run_cli("a.csv", "--show", "--map", "History=history").err
+
+
+def test_messages_of_unknown_speakers_are_refused_with_their_names(run_cli: Run, tmp_path: Path) -> None:
+    rows = [["conversation_id", "sender", "content"]]
+    rows += [["c1", name, f"text {n}"] for n, name in enumerate(("Anna", "Otto", "Anna"))]
+    write_table(tmp_path / "a.csv", *rows)
+    assert (
+        "each row is one message, but the speakers in column 'sender' (B) do not say who is the user and who is the "
+        "bot ('Anna' and 'Otto'); write user, assistant, or system for other speakers"
+    ) in run_cli("a.csv", "--show").err
+
+
 @pytest.mark.parametrize("text", ["", " ", "[]", "{}", "null"])
 def test_nothing_said_is_no_turn(text: str) -> None:
     assert turns_of(JsonText(text) if text.strip() else text) == ()

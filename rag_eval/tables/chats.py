@@ -6,40 +6,20 @@ each message begins with its speaker. What the system and tools say is no turn.
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from rag_eval.records import ASSISTANT, USER, Turn
 from rag_eval.tables.cells import Message
 from rag_eval.tables.names import QUERY, RESPONSE
+from rag_eval.tables.speakers import BOTS, USERS, role_of, turns_of_text
 
 _SPEAKERS = ("role", "type", "speaker", "from", "sender", "author")
 _TEXTS = ("content", "text", "value", "answer", "output", "message")
-_USERS = ("user", "human", "customer")
-_BOTS = ("assistant", "ai", "agent", "bot", "chatbot", "gpt", "model")
-_OTHERS = ("system", "developer", "tool", "function")
-_ASKED = (*_USERS, "question", "query", "input", "inputs")
-_ANSWERED = (*_BOTS, "answer", "response", "output", "outputs")
+_ASKED = (*USERS, "question", "query", "input", "inputs")
+_ANSWERED = (*BOTS, "answer", "response", "output", "outputs")
 """Fields of a question and its answer, where a chat is a list of both."""
-
-
-def is_speakers(words: Collection[str]) -> bool:
-    """Whether words in lower case are those for the speakers of chats, the user and the bot among them."""
-    return not (
-        {*words} - {*_USERS, *_BOTS, *_OTHERS} or {*_USERS}.isdisjoint(words) or {*_BOTS}.isdisjoint(words)
-    )
-
-
-def is_speaker(word: str) -> bool:
-    """Whether somebody of a chat is called so: the user, the bot, the system or a tool."""
-    return word.strip().lower() in (*_USERS, *_BOTS, *_OTHERS)
-
-
-def role_of(speaker: str) -> str:
-    """USER or ASSISTANT; '' for anybody else."""
-    word = speaker.strip().lower()
-    return USER if word in _USERS else ASSISTANT if word in _BOTS else ""
 
 
 # A chat in place of a query, a response or both
@@ -132,7 +112,7 @@ def turns_in(value: object) -> tuple[Turn, ...] | None:
     if value in ([], {}, None):
         return ()
     if isinstance(value, str):
-        return _not_blank(_turns_of_text(value)) or None
+        return _not_blank(turns_of_text(value)) or None
     if isinstance(value, dict):  # as frameworks store a conversation: {"messages": [...]}
         lists = [each for each in value.values() if isinstance(each, list)]
         return turns_in(lists[0]) if len(lists) == 1 else None
@@ -141,7 +121,7 @@ def turns_in(value: object) -> tuple[Turn, ...] | None:
     if all(isinstance(item, dict) for item in value):
         turns = said_in(value) or [turn for item in value for turn in _pair(item)]
     elif all(isinstance(item, str) for item in value):
-        turns = [turn for text in value for turn in _turns_of_text(text)]
+        turns = [turn for text in value for turn in turns_of_text(text)]
         if len(turns) < len(value):
             turns = _alternating(value) if len(value) % 2 == 0 else []
     else:
@@ -173,26 +153,6 @@ def _alternating(texts: Sequence[Any]) -> list[Turn]:
     if any(text is not None and not isinstance(text, str) for text in texts):
         return []
     return [Turn(role, text or "") for role, text in zip(sides, texts, strict=True)]
-
-
-_NAMES = "|".join((*_USERS, *_BOTS, *_OTHERS))
-_LINE = re.compile(rf"^[ \t]*[*\[<]*({_NAMES})[*\]>]*[ \t]*[:：][*]*[ \t]*", re.IGNORECASE | re.MULTILINE)
-_INLINE = re.compile(rf"(?:^|(?<=\s))({_NAMES.title()}|AI|GPT):\s+")
-"""Within a line only names with a capital count."""
-
-
-def _turns_of_text(text: str) -> list[Turn]:
-    """The turns of a text that begins with a speaker, such as 'User: …'; [] for any other."""
-    by_line, within = ([*pattern.finditer(text)] for pattern in (_LINE, _INLINE))
-    marks = by_line if len(by_line) > 1 else within or by_line
-    if not marks or text[: marks[0].start()].strip():
-        return []
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return [
-        Turn(role, text[mark.end() : end].strip())
-        for mark, end in zip(marks, ends, strict=True)
-        if (role := role_of(mark[1]))
-    ]
 
 
 def printed_messages(text: str) -> list[dict[str, Any]] | None:

@@ -9,7 +9,6 @@ from itertools import chain, islice
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
 from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
-from rag_eval.tables.chats import is_speakers
 from rag_eval.tables.columns import (
     LONG,
     OF_NO_BOT,
@@ -25,7 +24,7 @@ from rag_eval.tables.columns import (
     map_option,
     unused_amounts,
 )
-from rag_eval.tables.messages import speakers_in
+from rag_eval.tables.messages import names_speakers, speakers_in
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -54,6 +53,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
+from rag_eval.tables.speakers import is_speakers
 from rag_eval.tables.spending import DOUBTS
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
 
@@ -93,9 +93,10 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
 
 def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked) -> ColumnUse:
     """The use of a column, which has earlier turns only if somebody said so or its cells have some."""
-    if use.role != HISTORY or asked.gives("history", use.header) or rows.are_turns(index):
+    if use.role != HISTORY or asked.gives("history", use.header):
         return use
-    return replace(use, role=UNUSED, bot=None)
+    why = rows.why_no_turns(index)
+    return use if why is None else replace(use, role=UNUSED, bot=None, why=why)
 
 
 def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
@@ -479,9 +480,16 @@ def _row_per_message(place: str, header: Sequence[Cell], rows: Sequence[Row], ro
         return ""
     for index, name in enumerate(header):
         found = dict.fromkeys(str(cell) for _, cells in rows if (cell := cell_at(cells, index)))
-        if name and is_speakers(speakers_in(rows, index)):
+        speakers = speakers_in(rows, index) if name else ()
+        names_them = names_speakers(name, header) and 1 < len(speakers) < len(rows)
+        if is_speakers(speakers) or names_them:
             use = ColumnUse(column_letter(index), str(name), "")
             shown = " and ".join(f"'{each[:60]}'" for each in islice(found, 2))
+            if not is_speakers(speakers):
+                return (
+                    f"{place}: each row is one message, but the speakers in column {use} do not say who is the user "
+                    f"and who is the bot ({shown}); write user, assistant, or system for other speakers"
+                )
             return (
                 f"{place}: each row is one message, because column {use} names the speakers ({shown}); add "
                 "--map COLUMN=conversation for the column with the id of the conversation, and --map COLUMN=query for "

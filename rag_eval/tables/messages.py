@@ -10,13 +10,25 @@ from rag_eval.errors import TableError
 from rag_eval.records import ASSISTANT, USER, Turn
 from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import BadCell, Cell, Message, as_message, cell_at, column_letter
-from rag_eval.tables.chats import is_speaker, is_speakers, role_of
 from rag_eval.tables.columns import Asked, ColumnUse, Named, matches
 from rag_eval.tables.names import folded, is_conversation, names_bots
+from rag_eval.tables.speakers import is_speaker, is_speakers, role_of
 
 Row = tuple[int, Sequence[Cell]]
 
-_TEXTS = ("content", "text", "message", "utterance", "body", "message text", "value")
+_TEXTS = (
+    "content", "text", "message", "utterance", "body", "message text", "value", "nachricht", "inhalt", "contenu",
+    "contenido", "mensaje", "conteúdo", "mensagem", "contenuto", "messaggio", "inhoud", "bericht", "内容", "內容",
+    "消息", "訊息", "メッセージ", "発言", "本文",
+)  # fmt: skip
+_SPEAKERS = frozenset(
+    (
+        "role", "speaker", "from", "sender", "sender type", "author", "author role", "author type", "participant",
+        "rolle", "sprecher", "absender", "rôle", "rol", "ruolo", "papel", "emisor", "remetente", "mittente", "afzender",
+        "角色", "役割", "話者", "送信者", "发送者", "發送者",
+    )
+)  # fmt: skip
+"""Names of columns that name the speakers."""
 _ORDERS = frozenset(
     (
         "turn", "turn id", "turn index", "turn number", "message index", "message number", "position", "sequence",
@@ -172,6 +184,7 @@ def find_messages(
         ]
 
     speakers = [index for index in names if is_speakers(speakers_in(rows, index))]
+    speakers = [index for index in speakers if folded(names[index]) in _SPEAKERS] or speakers
     texts = given("query") or [
         index for name in _TEXTS for index in names if folded(names[index].rpartition(".")[2]) == name
     ]
@@ -184,6 +197,15 @@ def find_messages(
     if len({*found.values()}) < len(found):
         return None
     return Messages(place, header, found | ({"bot": others[0]} if others else {}), room)
+
+
+def names_speakers(name: Cell, header: Sequence[Cell]) -> bool:
+    """Whether the name is that of a column with speakers, in a table with ids of conversations and texts."""
+    names = [each for each in header if isinstance(each, str)]
+    has_texts = any(folded(each) in _TEXTS for each in names)
+    return (
+        isinstance(name, str) and folded(name) in _SPEAKERS and has_texts and any(map(is_conversation, names))
+    )
 
 
 def speakers_in(rows: Sequence[Row], index: int) -> Collection[str]:

@@ -370,7 +370,7 @@ def is_chat(header: str) -> bool:
 
 def is_conversation(header: str) -> bool:
     """Whether the name is that of an id of a conversation, in a table of which each row is a message."""
-    return squeezed(header.rpartition(".")[2]) in _OF_CONVERSATIONS
+    return _unaccented(squeezed(header.rpartition(".")[2])) in _OF_CONVERSATIONS
 
 
 def is_passage(header: str) -> bool:
@@ -412,9 +412,16 @@ _TRUTHS = frozenset(
 )
 """Names of a response that are those of a ground truth in other files."""
 _PASSAGES = _squeezed_all(PASSAGES)
-_OF_CONVERSATIONS = _squeezed_all(
-    (*CONVERSATIONS, "session_id", "conversation", "dialogue", "session", "thread")
-)
+_OF_CONVERSATIONS = frozenset(
+    _unaccented(squeezed(name))
+    for name in (
+        *CONVERSATIONS, "session_id", "conversation", "dialogue", "session", "thread", "ticket_id", "Gespräch",
+        "Gesprächs-ID", "Konversation", "Konversations-ID", "Dialog-ID", "Sitzung", "id de conversation",
+        "id de la conversation", "id conversation", "conversación", "id de la conversación", "id conversación",
+        "conversa", "id da conversa", "conversazione", "id conversazione", "gesprek", "gesprek-id", "gespreks-id",
+        "会話ID", "対話ID", "会话ID", "對話ID", "对话ID", "會話ID",
+    )
+)  # fmt: skip
 _OF_NUMBERS = ("usage", "used", "tokens", "cost", "stats", "scores")
 """Ends of the names of fields that hold numbers about a call: `tokenUsage.completion` is no response."""
 _ABOUT_ANSWERS = ("has", "is", "no")

@@ -22,6 +22,7 @@ from rag_eval.tables.chunking import LISTS, split_cell
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
 from rag_eval.tables.remarks import HALF_PAIR, NOT_FINITE
+from rag_eval.tables.speakers import labels_in
 from rag_eval.texts.strict_json import distinct_keys
 
 _LISTS_OF_RECORDS = (
@@ -419,7 +420,8 @@ def turns_of(text: str) -> tuple[Turn, ...]:
     """The turns in a cell with a conversation, in any of the forms of chats. Raises ValueError for any other text."""
     turns = turns_in(_conversation(text))
     if turns is None:
-        raise ValueError(_NO_TURNS)
+        labels = ", ".join(f"'{label[:40]}'" for label in labels_in(text)[:4])
+        raise ValueError(f"begins lines with {labels}, but {_NO_TURNS}" if labels else _NO_TURNS)
     return turns
 
 
@@ -443,7 +445,7 @@ def _conversation(text: str) -> object:
 
 _NO_TURNS = (
     'contains no turns of a conversation; write them as JSON: [{"role": "user", "content": "…"}, {"role": "assistant", '
-    '"content": "…"}], or as text with "User:" and "Assistant:" before the turns'
+    '"content": "…"}], or as text with lines that begin with "User:" and "Assistant:"'
 )
 
 

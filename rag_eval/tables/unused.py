@@ -29,6 +29,7 @@ from rag_eval.tables.names import (
     CONTEXT,
     GOLD,
     HINTED,
+    HISTORY,
     ID,
     NAMED,
     NEARLY_PREFIXED,
@@ -46,6 +47,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
+from rag_eval.tables.speakers import labels_in
 from rag_eval.tables.spending import amount_in
 
 ROWS_SEEN = 50
@@ -93,15 +95,19 @@ class FirstRows:
         """Whether two columns have the same cells."""
         return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
 
-    def are_turns(self, index: int) -> bool:
-        """Whether all that the column holds are turns of conversations; also if it holds nothing."""
-        for _, cells in self._rows:
+    def why_no_turns(self, index: int) -> str | None:
+        """Why a cell that looks like a chat has no turns, with its row; '' for other cells without any.
+
+        None if all that the column holds are turns of conversations, also if it holds nothing.
+        """
+        for number, cells in self._rows:
             cell = cell_at(cells, index)
+            text = "" if isinstance(cell, BadCell) else cell
             try:
-                turns_of("" if isinstance(cell, BadCell) else cell)
-            except ValueError:
-                return False
-        return True
+                turns_of(text)
+            except ValueError as error:
+                return f"the text in row {number} {error}" if labels_in(text) else ""
+        return None
 
     def why_no_amounts(self, index: int, role: str) -> str | None:
         """Why most cells of a column are not amounts of this role, with the first such row; '' if they are.
@@ -441,6 +447,8 @@ class UnusedColumns:
         meaning = meaning_of(use.header, has_prefixed=is_wide)
         if use.why and meaning and meaning.role not in (BOT, ID):
             wanted = as_response if meaning.role == RESPONSE else [meaning.role]
+            if meaning.role == HISTORY:
+                wanted = []  # that would only turn the warning into an error
             return f"looks like the {meaning.role} and was not used, because {use.why}", wanted
         if is_wide and is_answer(use.header):
             return "looks like a response and was not used", as_response
@@ -476,6 +484,5 @@ class UnusedColumns:
     @staticmethod
     def _sentence(use: ColumnUse, problem: str, roles: Sequence[str]) -> str:
         options = " or ".join(map_option(use, WORDS[role]) for role in roles)
-        return (
-            f"Column {use} {problem}. To use it, add {options}; to silence this, {map_option(use, 'ignore')}."
-        )
+        remedy = f"To use it, add {options}; to silence this," if roles else "To silence this, add"
+        return f"Column {use} {problem}. {remedy} {map_option(use, 'ignore')}."
