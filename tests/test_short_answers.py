@@ -219,3 +219,35 @@ def test_a_query_for_yes_or_no_may_have_a_clause_that_begins_like_a_question(
 def test_a_question_behind_a_polite_request_is_not_one_for_yes_or_no(query: str, response: str) -> None:
     chunk = "It opens at 9 and 40 people live there."
     assert values(query, response, None, chunk)["answer_relevancy"] <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("What is the annual fee?", "$3.50", "3.50 dollars", "€3.50"),
+        ("What is the annual fee?", "3.50 USD", "$3.50", "3.50 euros"),
+        ("Was kostet die Karte?", "12,50 €", "12,50 Euro", "12,50 $"),
+        ("Combien coûte le billet ?", "3,50 €", "3,50 euros", "3,50 £"),
+        ("¿Cuánto cuesta?", "5 dólares", "$5", "5 €"),
+        ("Wie hoch ist die Steuer?", "19 %", "19 Prozent", "19"),
+        ("What is the tax?", "19 per cent", "19%", "19"),
+        ("Quel est le taux ?", "20 %", "20 pour cent", "20 euros"),
+        ("¿Cuál es el descuento?", "15 %", "15 por ciento", "15"),
+        ("When does the pool open?", "9 am", "At 9:00.", "9 pm"),
+        ("When does the pool close?", "21:30", "At 9:30 p.m.", "9:30 a.m."),
+        ("When is the last train?", "12 am", "0:00", "12 pm"),
+        ("Wie viele Mitglieder hat er?", "Zehn", "10 Mitglieder", "elf"),
+        ("Combien de chambres ?", "12", "douze chambres", "quinze"),
+        ("¿Cuántas plantas tiene?", "siete", "7", "seis"),
+        ("What is the population?", "1.5 million", "1,500,000", "1.5 billion"),
+        ("Wie viele Einwohner hat die Stadt?", "2,5 Millionen", "2.500.000", "2500"),
+        ("¿Cuántos habitantes tiene?", "dos mil", "2000", "dos"),
+        ("How many seats are there?", "two hundred", "200 seats", "two"),
+    ],
+)
+def test_an_amount_is_the_same_in_other_writing_and_another_amount_is_not(
+    query: str, reference: str, right: str, wrong: str
+) -> None:
+    chunk = f"It is {reference} now."
+    assert not red(query, right, reference, chunk) & CAUGHT_BY
+    assert "answer_correctness" in red(query, wrong, reference, chunk)

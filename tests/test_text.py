@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from rag_eval.texts import words as words_module
 from rag_eval.texts.display import decimals, enumerated, percent
+from rag_eval.texts.quantities import canonical_number
 from rag_eval.texts.words import (
     NEGATION,
     Reading,
-    canonical_number,
     compatible,
     has_words,
     names,
@@ -19,6 +19,7 @@ from rag_eval.texts.words import (
     numbers,
     quote,
     read,
+    read_all,
     read_claim,
     sentences,
     stem,
@@ -128,6 +129,7 @@ def test_short_words_and_other_scripts_keep_their_form(pair):
         ("3.0", "3"),
         ("100", "100"),
         ("10:30", "10:30"),
+        ("9:00", "9"),
         ("1.250", "1.25"),
         ("3,55", "3.55"),
         ("3,555", "3555"),
@@ -321,3 +323,31 @@ def test_many_names_are_listed_in_part():
     assert enumerated(["A", "B"], "or") == "A or B"
     assert enumerated(list("ABCDEF")) == "A, B, C, D, E and F"
     assert enumerated([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 others"
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("It costs $1.5 million.", ["cost", "1500000", "dollar"]),
+        ("US$3.50 or 3.50 USD", ["3.5", "dollar", "3.5", "dollar"]),
+        ("$HOME and cash$", ["home", "cash"]),
+        ("19 per cent per year", ["19", "percent", "per", "year"]),
+        ("a cent per day", ["cent", "per", "day"]),
+        ("two hundred thousand people", ["200000", "peopl"]),
+        ("one hundred millions", ["100000000"]),
+        ("Millions of people", ["million", "peopl"]),
+        ("from 9 a.m. to 8:30 PM", ["9", "20:30"]),
+        ("at 12 am, not at 12pm", ["0", NEGATION, "12"]),
+        ("At 12. I am here", ["12"]),
+        ("15 pm", ["15"]),
+        ("cinco mil euros", ["5000", "euro"]),
+    ],
+)
+def test_an_amount_of_several_words_is_one(text, content):
+    assert read(text).content == content
+    assert read_all((text,))[0].content == content
+    assert [stem for sentence in read_claim(text).sentences for stem in sentence.content] == content
+
+
+def test_an_amount_is_quoted_as_the_text_spells_it():
+    assert quote(read("It has 1.5 million people."), {"1500000"}) == "1.5, million"

@@ -13,12 +13,13 @@ from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, Metric
 from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
-from rag_eval.metrics.offline.kinds import expected_kind, numerals
+from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.words import Reading, quote, read_claim, stems_of
+from rag_eval.texts.quantities import SIGNS
+from rag_eval.texts.words import Reading, numbers, quote, read_claim, stems_of
 
 _Reasoned = Sequence[tuple[str, str]]
 """Statements, each with a reason."""
@@ -197,10 +198,15 @@ def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[st
 
 
 def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], query: str) -> bool:
-    """Whether the query asks for a number or a date, and none of those of a short reference is found."""
+    """Whether the query asks for a number or a date, and none of those of a short reference is found.
+
+    Or the currency or the percent sign of its number is not found.
+    """
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
-    own = numerals(wanted)
+    own = set(numbers(wanted))
+    if own and not missing.isdisjoint(wanted & SIGNS):
+        return True
     if not own or not own <= missing:
         return False
     kind = expected_kind(query)

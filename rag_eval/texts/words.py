@@ -13,9 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain, compress, groupby, islice, pairwise
-from operator import not_
+from operator import itemgetter, not_
 from sys import intern
 from typing import Literal, NamedTuple, TypeVar
+
+from rag_eval.texts.quantities import (
+    CURRENCY_SIGNS,
+    JOINING,
+    NUMBER_WORDS,
+    PERCENT,
+    UNIT_WORDS,
+    canonical_number,
+    one_amount,
+)
 
 NEGATION = "not"
 """The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
@@ -73,14 +83,14 @@ class _Claim(NamedTuple):
 def read(text: str) -> Reading:
     """The text taken apart."""
     pieces = text.split()
-    stems_by_piece = _look_up(pieces)
-    return Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
+    return _reading(text, pieces, _look_up(pieces))
 
 
 @lru_cache(maxsize=2)
 def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
     """The texts taken apart, remembered together however many they are; not to be quoted."""
-    return tuple([Reading(text, _content(map(_VOCABULARY.__getitem__, text.split()))) for text in texts])
+    readings = [Reading(text, _content(map(_VOCABULARY.__getitem__, text.split()))) for text in texts]
+    return tuple([_reread(reading) if _has_amount(reading) else reading for reading in readings])
 
 
 @lru_cache(maxsize=2)
@@ -211,21 +221,6 @@ def sentences(text: str) -> list[str]:
     return [sentence for sentence in map(" ".join, parts) if has_words(sentence)]
 
 
-def canonical_number(digits: str) -> str:
-    """A number written in one way: no thousands separators, a decimal point, no trailing zeros.
-
-    "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
-    point ("1.250") cannot be told from decimals and is read as English writes it.
-    """
-    if _COMMA_THOUSANDS.fullmatch(digits):
-        digits = digits.replace(",", "")
-    elif _POINT_THOUSANDS.fullmatch(digits):
-        digits = digits.replace(".", "").replace(",", ".")
-    elif _DECIMAL_COMMA.fullmatch(digits):
-        digits = digits.replace(",", ".")
-    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
-
-
 def _in_canonical_order(run: re.Match[str]) -> str:
     """The run decomposed, the marks between characters that combine with nothing stably sorted by class."""
     decomposed = "".join([unicodedata.normalize("NFKD", mark) for mark in run[0]])
@@ -267,7 +262,50 @@ def _ends_sentence(piece: str, following: str, has_capitals: bool) -> bool:
 def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
     if _begins_with_marker(pieces):
         pieces, stems_by_piece = pieces[1:], stems_by_piece[1:]
-    return Reading(" ".join(pieces), _content(stems_by_piece), pieces, stems_by_piece)
+    return _reading(" ".join(pieces), pieces, stems_by_piece)
+
+
+def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
+    """The text of these pieces, an amount of several of them as one; then `stems_by_piece` is changed."""
+    reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
+    if not _has_amount(reading):
+        return reading
+    quoted = _join_amounts(pieces, stems_by_piece)
+    reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
+    for place, stem in quoted:
+        stems_by_piece[place] = (stem,)
+    return reading
+
+
+def _has_amount(reading: Reading) -> bool:
+    """Whether it may have an amount of several pieces, told fast."""
+    return not JOINING.isdisjoint(reading.stems) or ("12" in reading.stems and _AM in reading.text.lower())
+
+
+def _reread(reading: Reading) -> Reading:
+    pieces = reading.text.split()
+    stems_by_piece = _look_up(pieces)
+    _join_amounts(pieces, stems_by_piece)
+    return Reading(reading.text, _content(stems_by_piece))
+
+
+def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) -> list[tuple[int, str]]:
+    """Changes the stems; gives the places of pieces that went into a number before them, and this number."""
+    places: list[int] = []
+    stems: list[str] = []
+    for place, (piece, own) in enumerate(zip(pieces, stems_by_piece, strict=True)):
+        read = own or (("am",) if _AM_PIECE.fullmatch(piece) else ("",))  # most often it is a verb
+        places += [place] * len(read)
+        stems += read
+    amounts = [intern(amount) for amount in one_amount(stems)]
+    gone: list[tuple[int, str]] = []
+    for place, group in groupby(zip(places, amounts, strict=True), key=itemgetter(0)):
+        kept = tuple([amount for _, amount in group if amount and amount != "am"])
+        before = stems_by_piece[place - 1] if place else ()
+        if stems_by_piece[place] and not kept and before and before[0][0].isdigit():
+            gone.append((place, before[0]))
+        stems_by_piece[place] = kept
+    return gone
 
 
 def _begins_with_marker(pieces: list[str]) -> bool:
@@ -297,11 +335,17 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     kind = match.lastgroup
     if kind == "number":
         return (canonical_number(token),)
+    if kind == "price":
+        return canonical_number(match["amount"]), CURRENCY_SIGNS[match["sign"]]
+    if kind == "currency":
+        return (CURRENCY_SIGNS[token],)
+    if kind == "half":
+        return (token.replace(".", ""),)
     if kind == "unspaced":
         size = 3 if token[0] in _LONG_WORDS else 2  # a shorter token stays whole
         return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
     if kind == "percent":
-        return ("percent",)
+        return (PERCENT,)
     head, apostrophe, tail = token.partition("'")
     if not apostrophe or tail in _CLITICS:
         return (head,)
@@ -338,6 +382,8 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         unquoted = _CITATION.sub(" ", piece) if "[" in piece else piece
         # Equal stems are one object, so that sets compare them without looking at their letters.
         content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
+        if len(content) > 1 and not JOINING.isdisjoint(content):
+            content = tuple(filter(None, map(intern, one_amount(content))))  # "9pm"
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) >= self._MOST_PIECES:
                 self.clear()
@@ -359,6 +405,8 @@ def _joined(parts: Iterable[Iterable[_Item]]) -> list[_Item]:
 
 _VOCABULARY = _Vocabulary()
 
+_AM = " am"
+_AM_PIECE = re.compile(r"(?i:am)\W*")
 _LONGEST_REMEMBERED = 128
 """Longer pieces are text without spaces, of which no two are alike; web addresses and rules of tables are shorter."""
 _LONGEST_QUOTED = 64
@@ -375,9 +423,13 @@ _LONG_WORDS = frozenset(map(chr, (*range(0x0E00, 0x0F00), *range(0x1000, 0x10A0)
 """Thai, Lao, Burmese and Khmer spell a word with so many characters that pairs of them are found anywhere."""
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u0dff"
 _LETTER = rf"[^\W\d_{_UNSPACED}]"
+_CURRENCIES = "$€£¥₹"
 # Repeated groups are possessive: each repetition of another is remembered, some 200 bytes for every letter.
 _TOKEN = re.compile(
     rf"(?P<number>\d++(?:[.,:]\d++)*+)"
+    rf"|(?P<price>(?P<sign>(?:us)?[{_CURRENCIES}])(?P<amount>\d++(?:[.,]\d++)*+))"
+    rf"|(?P<currency>(?<![^\W\d_])[{_CURRENCIES}](?!\w))"
+    rf"|(?P<half>[ap]\.m\b)"
     rf"|(?P<unspaced>[{_UNSPACED}]+)"
     rf"|(?P<percent>%)"
     rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
@@ -402,10 +454,6 @@ _LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _CITATION = re.compile(r"\[\d++(?:[,\-–]\s*+\d++)*+\]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
-_COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
-_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+")
-_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
-
 _NEGATIONS = (
     "not",
     "no",
@@ -419,23 +467,5 @@ _NEGATIONS = (
     "nowhere",
     "none",
 )
-_NUMBER_WORDS = """
-    two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty
-"""
-_UNITS = {
-    "km": ("kilometer", "kilometers", "kilometre", "kilometres"),
-    "cm": ("centimeter", "centimeters", "centimetre", "centimetres"),
-    "mm": ("millimeter", "millimeters", "millimetre", "millimetres"),
-    "kg": ("kilogram", "kilograms", "kilogramme", "kilogrammes", "kgs"),
-    "mile": ("mi",),
-    "lb": ("lbs",),
-    "foot": ("feet", "ft"),
-    "percent": ("percentage", "pct"),
-}
-_ONE_FORM = (
-    dict.fromkeys(_NEGATIONS, NEGATION)
-    | {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(), 2)}
-    | {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings}
-)
+_ONE_FORM = dict.fromkeys(_NEGATIONS, NEGATION) | dict(NUMBER_WORDS) | dict(UNIT_WORDS)
 """Words of which the comparison knows several spellings: negations, small numbers, units of measurement."""

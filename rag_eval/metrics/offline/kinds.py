@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import polar_stems
+from rag_eval.texts.quantities import NUMBER_WORDS
 from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
 
 
@@ -45,11 +46,6 @@ def asks_for_person(query: str) -> bool:
     return _WHO.search(normalise(query)) is not None
 
 
-def numerals(stems: AbstractSet[str]) -> AbstractSet[str]:
-    """Those of the stems that are numbers, in digits or in German, French or Spanish words."""
-    return {one for one in stems if one[0].isdigit() or one in _NUMERALS}
-
-
 def _gives_name(response: str, query: str) -> bool:
     """A capitalised word that is neither in the query nor a function word; other scripts pass."""
     if not response.isascii():
@@ -75,12 +71,6 @@ _TRIGGERS = frozenset(
 )
 """A query without any of them asks for no known kind."""
 _WORD = re.compile(r"\w+")
-_NUMERALS = frozenset(
-    words("""
-        zwei drei vier fünf sechs sieben acht neun zehn elf zwölf deux trois quatre cinq sept huit neuf dix onze
-        douze dos tres cuatro cinco seis siete ocho nueve diez doce
-    """)
-)
 _DIGIT = r"\d(?![\d,\s-]{0,20}+\])"
 """Not one of a citation such as [1] or [1, 2], which answers nothing."""
 _NUMBER = re.compile(
@@ -93,7 +83,7 @@ _DATE = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|century|decade)\b"
 )
-_FOREIGN_NUMBER = re.compile(rf"{_DIGIT}|\b(?:{'|'.join(sorted(_NUMERALS))})\b")
+_FOREIGN_NUMBER = re.compile(rf"{_DIGIT}|\b(?:{'|'.join(sorted(NUMBER_WORDS))})\b")
 _FOREIGN_DATE = re.compile(
     rf"{_DIGIT}|"
     r"\b(?:januar|februar|marz|april|mai|juni|juli|august|september|oktober|november|dezember|janvier|fevrier|mars"
@@ -112,7 +102,9 @@ _OF_NUMBERS = _stems("""
     coûte coûtent coûtait dure durent a il y
     cuesta cuestan costaba vale dura tarda tiene hay
 """)
-_OF_DATES = _stems("year date day month jahr jahre datum tag année an date jour mois año fecha día mes")
+_OF_DATES = _stems(
+    "uhr h o'clock year date day month jahr jahre datum tag année an date jour mois año fecha día mes"
+)
 _OF_PLACES = _stems("city town country place state stadt ort land ville pays lieu ciudad país lugar")
 _KINDS = (
     _Kind(

@@ -1,0 +1,151 @@
+"""Numbers, currencies, percentages, times of day and units in one form each, however a text writes them.
+
+Pure. `rag_eval.texts.words` applies it to every text that is compared, so both sides have the same form.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import chain
+
+
+def canonical_number(digits: str) -> str:
+    """A number written in one way: no thousands separators, a decimal point, no trailing zeros, no full hours' ":00".
+
+    "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
+    point ("1.250") cannot be told from decimals and is read as English writes it.
+    """
+    if _COMMA_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif _POINT_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    elif _DECIMAL_COMMA.fullmatch(digits):
+        digits = digits.replace(",", ".")
+    elif _FULL_HOUR.fullmatch(digits):
+        digits = digits.removesuffix(":00")
+    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
+
+
+def one_amount(stems: Sequence[str]) -> list[str]:
+    """The stems with each amount of several words as one; an empty stem for each word that goes into it.
+
+    "1.5", "million" become "1500000"; "9", "pm" become "21"; "19", "per", "cent" become "19", "percent".
+    """
+    found = list(stems)
+    number = -1
+    """Index of the number right before, if there is one."""
+    for place, stem in enumerate(stems):
+        if stem in _POWERS and place and (number >= 0 or stems[place - 1] in _ONES):
+            value = "1" if number < 0 else found[number]
+            number = place - 1 if number < 0 else number
+            found[number], found[place] = _times(value, _POWERS[stem]), ""
+        elif stem in _HALVES and number >= 0:
+            found[number], found[place] = _hour(found[number], stem), ""
+            number = -1
+        elif stem in _CENTS and number >= 0 and stems[place - 1] in _PER:
+            found[place - 1], found[place] = "", PERCENT
+            number = -1
+        elif _NUMBER.fullmatch(stem):
+            number = place
+        elif not (number == place - 1 and (stem in _PER or stem in SIGNS)):
+            number = -1
+    return found
+
+
+def _times(number: str, factor: int) -> str:
+    return number if ":" in number else canonical_number(f"{Decimal(number) * factor:f}")
+
+
+def _hour(number: str, half: str) -> str:
+    """An hour of 12, with or without minutes, as one of 24; any other number as it is."""
+    hours, _, minutes = number.replace(".", ":").partition(":")
+    value = int(hours)
+    if not 1 <= value <= _NOON or len(minutes) > 2:
+        return number
+    value = value % _NOON + (_NOON if half == "pm" else 0)
+    return f"{value}:{minutes:0<2}" if minutes else str(value)
+
+
+PERCENT = "percent"
+CURRENCY_SIGNS: Mapping[str, str] = {
+    "$": "dollar",
+    "us$": "dollar",
+    "€": "euro",
+    "£": "pound",
+    "¥": "yen",
+    "₹": "rupee",
+}
+SIGNS = frozenset((PERCENT, *CURRENCY_SIGNS.values()))
+"""What makes another amount of a number: "19" is not "19 %"."""
+_NOON = 12
+_HALVES = frozenset(("am", "pm"))
+_PER = frozenset(("per", "pour", "por"))
+_CENTS = frozenset(("cent", "ciento", "cento"))
+_ONES = frozenset(("one", "ein", "eine", "un", "une", "una"))
+_POWERS = {"hundr": 100, "hundert": 100} | {
+    word: factor
+    for factor, listed in {
+        1_000: "thousand tausend mil mille",
+        1_000_000: "million mio millionen millon millone",
+        1_000_000_000: "billion milliard milliarden mrd",
+    }.items()
+    for word in listed.split()
+}
+"""By stem. "Billion" is the English one."""
+JOINING = frozenset((*_POWERS, "pm", *_CENTS))
+"""Stems without which `one_amount` changes nothing, but for "am", which has no stem."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|\d{1,2}:\d\d")
+_COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
+_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+")
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
+_FULL_HOUR = re.compile(r"\d{1,2}:00")
+
+_FROM_TWO = """
+    two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
+"""
+_ELSEWHERE = """
+    zwei drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn funfzehn sechzehn siebzehn achtzehn
+    neunzehn zwanzig
+    deux trois quatre cinq six _ huit neuf dix onze douze treize quatorze quinze seize _ _ _ vingt
+    dos tres cuatro cinco seis siete ocho nueve diez _ doce trece catorce quince dieciseis diecisiete dieciocho
+    diecinueve veinte
+"""
+"""German, French and Spanish, without accents. An underscore stands for what is another word, too, or several."""
+_TENS = """
+    thirty forty fifty sixty seventy eighty ninety
+    dreissig vierzig funfzig sechzig siebzig achtzig neunzig
+    trente quarante cinquante soixante _ _ _
+    treinta cuarenta cincuenta sesenta setenta ochenta noventa
+"""
+
+
+def _number_words() -> dict[str, str]:
+    from_two = chain(_FROM_TWO.split(), _ELSEWHERE.split())
+    found = {word: str(2 + place % 19) for place, word in enumerate(from_two)}
+    found |= {word: str(30 + 10 * (place % 7)) for place, word in enumerate(_TENS.split())}
+    del found["_"]
+    return found
+
+
+NUMBER_WORDS: Mapping[str, str] = _number_words()
+"""Digits, by the word in normal form."""
+_UNITS = {
+    "km": "kilometer kilometers kilometre kilometres",
+    "cm": "centimeter centimeters centimetre centimetres",
+    "mm": "millimeter millimeters millimetre millimetres",
+    "kg": "kilogram kilograms kilogramme kilogrammes kgs",
+    "mile": "mi",
+    "lb": "lbs",
+    "foot": "feet ft",
+    "h": "hour hours hr hrs heure heures hora horas stunde stunden std",
+    "min": "minute minutes mins minuten minuto minutos",
+    PERCENT: "percentage pct prozent pourcent percento procent",
+    "dollar": "usd dolar dolares",
+    "euro": "eur",
+    "pound": "gbp",
+    "yen": "jpy",
+}
+UNIT_WORDS: Mapping[str, str] = {word: unit for unit, listed in _UNITS.items() for word in listed.split()}
+"""The one form of a unit of measurement or a currency, by the word in normal form."""
