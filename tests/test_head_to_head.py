@@ -1121,6 +1121,23 @@ def test_a_history_keeps_win_rates_with_their_counts_and_verdicts(
     assert "a win rate is outside 0 to 1" in rag_eval("history", "h").err
 
 
+def test_a_history_names_a_judge_of_pairs_who_did_not_judge_the_scores(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The entry of the run is completed by its pairs."""
+    answers(tmp_path / "in.xlsx", 12, (0, 5))
+    scored = rag_eval("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json", "--history", "h")
+    assert scored.code == 0
+    ended = rag_eval("a.json", "--head-to-head", "-o", "b.xlsx", "--history", "h", **azure(judge))
+    assert ended.code == 0, ended.err
+    (before, line) = history_lines(tmp_path / "h")
+    assert (line["id"], line["judge"]) == (before["id"], "offline judge")
+    assert line["pair_judge"].startswith("Azure OpenAI, deployment gpt-4o")
+    rows = read_sheet(tmp_path / "b.xlsx", "History")
+    assert [each["Bot"] for each in rows] == [*BOTS[:2]]
+    assert "; judged by Azure OpenAI, deployment gpt-4o" in rows[0]["Head to Head"]
+
+
 def test_the_history_of_a_matching_has_the_verdict_on_all_bots(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -35,10 +35,18 @@ class HistoryOfRun:
     """The last comparable run; None if there is none, or its values by case are lost."""
     since: str = ""
     """Its id."""
+    pair_judge: str = ""
+    """Who compares responses in pairs, if they are."""
 
     @classmethod
     def read(
-        cls, folder: Path, input_hash: str, facts: "RunFacts", *, is_baseline: bool = False
+        cls,
+        folder: Path,
+        input_hash: str,
+        facts: "RunFacts",
+        *,
+        pair_judge: str = "",
+        is_baseline: bool = False,
     ) -> "HistoryOfRun":
         """What is there of the time before this run began; a run that is continued has an entry of its own already.
 
@@ -65,7 +73,8 @@ class HistoryOfRun:
             if is_baseline:
                 raise
             warn(f"{damage}. Changes since that run are not tested.")
-        return cls(history, new_id(facts), input_hash, past, last.id if last and past else "")
+        since = last.id if last and past else ""
+        return cls(history, new_id(facts), input_hash, past, since, pair_judge)
 
     @property
     def is_first(self) -> bool:
@@ -76,7 +85,7 @@ class HistoryOfRun:
         """The history with this run as its last."""
         from rag_eval.results.run_history import run_of
 
-        run = run_of(self.id, self.input_hash, facts, summary, findings, self.since)
+        run = run_of(self.id, self.input_hash, facts, summary, findings, self.since, self.pair_judge)
         return replace(self.history, runs=(*self.history.runs, run))
 
 

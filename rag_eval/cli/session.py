@@ -98,8 +98,14 @@ class Session:
         `input_hash` is that of the input if it is not one file.
         """
         if folder := settings.report.history:
+            from rag_eval.configuration.effective import describe_judge
+
             self.history = HistoryOfRun.read(
-                folder, input_hash or _sha256(self.input), facts, is_baseline=self.options.wants_latest
+                folder,
+                input_hash or _sha256(self.input),
+                facts,
+                pair_judge=describe_judge(settings) if facts.head_to_head else "",
+                is_baseline=self.options.wants_latest,
             )
         if not self.options.wants_latest:
             return

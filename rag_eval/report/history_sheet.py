@@ -215,7 +215,8 @@ def _win_rate_cell(line: BotInTime) -> Cell:
 def _preferences(line: BotInTime) -> str:
     words = [pair.words for pair in line.run.pairs_of(line.bot.bot)]
     more = [f"{len(words) - _MOST_OTHERS} more"] if len(words) > _MOST_OTHERS else []
-    return "; ".join([*words[:_MOST_OTHERS], *more])
+    judge = [f"judged by {shorten(line.run.pair_judge, 80)}"] if words and line.run.pair_judge else []
+    return "; ".join([*words[:_MOST_OTHERS], *more, *judge])
 
 
 _MOST_OTHERS = 5

@@ -111,7 +111,7 @@ def pair_notes(found: "HeadToHead | None") -> Sequence[str]:
     how = (
         "Pairs: in each row every bot is in one pair at most. The strengths use all pairs together."
         if found.choice == MATCHING
-        else "Pairs: all bots against all others, for every query."
+        else "Pairs: all bots against all others, for every query. Verdicts are on pairs."
     )
     return (how, *trust_words(found), *labelled_words(found))
 

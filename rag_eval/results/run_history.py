@@ -170,6 +170,8 @@ class HistoryRun:
     """What changed since that run, case by case, tested together."""
     pairs: tuple[PairOfRun, ...] = ()
     """Of every two bots once, if responses were compared in pairs."""
+    pair_judge: str = ""
+    """Who compared them, if that is not `judge`."""
 
     def pairs_of(self, bot: str) -> list[PairOfRun]:
         """As this bot sees them."""
@@ -263,14 +265,21 @@ def read_history(folder: Path) -> History:
 
 def run_line(run: HistoryRun) -> str:
     """The run as a line of history.jsonl, without the line's end."""
-    plain = _adapter().dump_python(run, mode="json", exclude=None if run.pairs else {"pairs"})
+    plain = _adapter().dump_python(run, mode="json", exclude=None if run.pairs else {"pairs", "pair_judge"})
     return json.dumps(plain, allow_nan=False)
 
 
 def run_of(
-    run_id: str, input_hash: str, facts: RunFacts, summary: Summary, findings: "Findings", since: str = ""
+    run_id: str,
+    input_hash: str,
+    facts: RunFacts,
+    summary: Summary,
+    findings: "Findings",
+    since: str = "",
+    pair_judge: str = "",
 ) -> HistoryRun:
-    """The line of a run that has ended. `facts` are those of its end, `since` is the id of the run before."""
+    """The line of a run that has ended. `facts` are those of its end, `since` is the id of the run before, `pair_judge`
+    who compared responses in pairs."""
     return HistoryRun(
         id=run_id,
         started=facts.started,
@@ -293,6 +302,7 @@ def run_of(
         since=since,
         changes=findings.since_last or (),
         pairs=_pairs(findings.head_to_head),
+        pair_judge="" if pair_judge == facts.judge else pair_judge,
     )
 
 
