@@ -936,6 +936,36 @@ def test_a_report_says_that_conversations_are_resampled(run_cli: Run, tmp_path: 
     assert ended.code == 0
 
 
+@pytest.mark.parametrize("bots", [1, 2])
+def test_a_report_says_that_conversations_are_too_few_for_an_interval(
+    run_cli: Run, tmp_path: Path, bots: int
+) -> None:
+    """Verdict, page, JSON and cell notes; with five to nine of them, that intervals are too narrow."""
+    for size, count in ((20, 1), (5, 6)):
+        rows = [["Query", "Bot_A", *["Bot_B"] * (bots - 1), "Context", "Conversation_ID"]]
+        for n in range(size * count):
+            held = f"Dock {n} holds a bike."
+            answers = [held if n % 3 else "Ask the staff.", *["A car has wheels."] * (bots - 1)]
+            rows.append([f"What is dock {n}?", *answers, held, f"c{n // size}"])
+        write_table(tmp_path / "a.csv", *rows)
+        command = ("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json", "--html", "r.html")
+        ended = run_cli(*command)
+        told = "With only 6 conversations the intervals are too narrow if failures are rare."
+        if count == 1:
+            told = "Fewer than 5 conversations are too few for an interval."
+            if bots == 2:
+                told = "fewer than 5 conversations are too few for a conclusion"
+        board = json.loads((tmp_path / "r.json").read_text())["leaderboard"]
+        assert (board["standings"][0]["rqs"]["interval"] is None) is (count == 1)
+        for text in (ended.out, board["verdict"], (tmp_path / "r.html").read_text(encoding="utf-8")):
+            assert told in text
+        book = load_workbook(tmp_path / "r.xlsx")
+        notes = [cell.comment.text for cell in book["Leaderboard"][1] if cell.comment]
+        assert any("Empty for fewer than 5 conversations." in note for note in notes)
+        if count == 1 and bots == 2:
+            assert "too few conversations" in board["standings"][0]["verdict"]
+
+
 # Reports
 
 

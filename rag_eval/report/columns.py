@@ -202,7 +202,11 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
             "Scored ÷ (Scored + Not Judged).",
         ),
         *interval_columns(
-            "", NUMBER_WIDTH, Look.RQS, lambda item: findings.own.get(item.bot), _ABOUT_INTERVAL
+            "",
+            NUMBER_WIDTH,
+            Look.RQS,
+            lambda item: findings.own.get(item.bot),
+            _ABOUT_INTERVAL.format(summary.evidence[1]),
         ),
     ]
     if any(bot.rqs.failed for bot in summary.bots):
@@ -244,10 +248,10 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
         if metric == "faithfulness":
             yield _faithfulness_stdev(facts)
 
-    few = FEWEST_ROWS <= summary.compared < RELIABLE_ROWS
-    look, about = (
-        (Look.UNRELIABLE, f"{_ABOUT_INTERVAL} {_UNRELIABLE}") if few else (Look.RQS, _ABOUT_INTERVAL)
-    )
+    count, name = summary.evidence
+    look, about = Look.RQS, _ABOUT_INTERVAL.format(name)
+    if FEWEST_ROWS <= count < RELIABLE_ROWS:
+        look, about = Look.UNRELIABLE, f"{about} {_UNRELIABLE.format(name)}"
 
     return [
         plain_column("Rank", 5, Look.COUNT, lambda line: line.rank),
@@ -462,14 +466,14 @@ _ABOUT_COMPARED = (
 )
 _ABOUT_INTERVAL = (
     "95% confidence interval of the mean RQS over queries of this kind (bias-corrected bootstrap). "
-    f"Empty for fewer than {FEWEST_ROWS} queries."
+    f"Empty for fewer than {FEWEST_ROWS} {{}}."
 )
 _ABOUT_GAP = "Avg RQS minus that of the best bot. Its 95% CI allows for all comparisons."
 _ABOUT_FIX = (
     "What to fix first: the most frequent cause of this bot's failures, counted from the evidence. "
     "Each failure counts once. The cell note lists further causes."
 )
-_UNRELIABLE = f"Grey: fewer than {RELIABLE_ROWS} queries, so the interval is too narrow if failures are rare."
+_UNRELIABLE = f"Grey: fewer than {RELIABLE_ROWS} {{}}, so the interval is too narrow if failures are rare."
 _ABOUT_VERDICT = (
     "Significant: the best bot is better by more than chance explains (paired permutation test, family-wise error "
     "at most 5%). Not significant: the data do not show a difference."

@@ -182,6 +182,19 @@ class Summary:
     gapped_seen: Seen | None = None
     """The same of `gapped_rqs`."""
 
+    @property
+    def evidence(self) -> tuple[int, str]:
+        """How many queries are compared, or conversations if several rows are of one, and which of both words it is."""
+        if self.clusters is None:
+            return self.compared, "queries"
+        return len({*self.clusters}), "conversations"
+
+    @property
+    def too_few(self) -> str:
+        """The name of what the comparison is over if that is fewer than FEWEST_ROWS; '' if there are enough."""
+        count, name = self.evidence
+        return name if count < FEWEST_ROWS else ""
+
     def with_values_of(self, metrics: Collection[str]) -> "Summary":
         """The same without the single values of all other metrics, which are most of its memory."""
 

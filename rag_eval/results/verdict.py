@@ -124,7 +124,7 @@ def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) 
     if bot in comparison.winners and len(comparison.winners) > 1:
         others = [shorten(each, _CELL_NAME) for each in comparison.winners if each != bot]
         return f"same score as {enumerated(others)}"
-    if len(comparison.rivals) == 1 and _look_equal(comparison, summary) and comparison.rows >= FEWEST_ROWS:
+    if len(comparison.rivals) == 1 and _look_equal(comparison, summary) and not summary.too_few:
         other = comparison.rivals[0].bot if bot == comparison.winner else comparison.winner
         return f"same score as {shorten(other, _CELL_NAME)}"
     if bot != comparison.winner:
@@ -136,7 +136,7 @@ def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) 
     name = shorten(runner_up.bot, _CELL_NAME)
     if not runner_up.is_comparable:
         return f"highest RQS; not comparable with {name}"
-    if len(comparison.rivals) == 1 or comparison.rows < FEWEST_ROWS:
+    if len(comparison.rivals) == 1 or summary.too_few:
         return _beside(runner_up, comparison, facts, summary, ("better than", "ahead of", name))
     return _reach(comparison)
 
@@ -154,7 +154,7 @@ def _decision(comparison: "Comparison", summary: Summary, *, is_too_close: bool)
         return f"{names} share first place among {len(comparison.rivals) + 1:,} bots."
     if not runner_up.is_comparable:
         return f"{winner} has the highest RQS, but {_whole(runner_up.bot)} is not comparable."
-    if comparison.rows < FEWEST_ROWS:
+    if summary.too_few:
         return f"{_UNDECIDED}{_ahead(comparison)}."
     if not several and _look_equal(comparison, summary):
         return f"{winner} and {_whole(runner_up.bot)} score the same."
@@ -223,8 +223,8 @@ def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str
     early = "leads of runs that stop early are a little too high" if _clear_words(comparison, facts) else ""
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
     begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
-    reach = [_reach(comparison)] if several and comparison.rows >= FEWEST_ROWS else []
-    return "; ".join(filter(None, [begin, *reach, *_what_more(comparison), remark, early])) + "."
+    reach = [_reach(comparison)] if several and not summary.too_few else []
+    return "; ".join(filter(None, [begin, *reach, *_what_more(comparison, summary), remark, early])) + "."
 
 
 def _add_up(means: Sequence[float], digits: int) -> bool:
@@ -233,12 +233,12 @@ def _add_up(means: Sequence[float], digits: int) -> bool:
     return decimals(one - other, digits) == decimals(means[0] - means[1], digits)
 
 
-def _what_more(comparison: "Comparison") -> Iterator[str]:
+def _what_more(comparison: "Comparison", summary: Summary) -> Iterator[str]:
     rival = comparison.rivals[0]
     if not rival.is_comparable:
         yield "the two RQS are made of different metrics"
-    elif comparison.rows < FEWEST_ROWS:
-        yield f"fewer than {FEWEST_ROWS} queries are too few for a conclusion"
+    elif summary.too_few:
+        yield f"fewer than {FEWEST_ROWS} {summary.too_few} are too few for a conclusion"
     elif rival.doubt:
         yield f"not significant ({rival.doubt})"
     if needed := _needed(rival):
@@ -265,8 +265,8 @@ def _beside(
     gap = decimals(rival.difference, _digits(comparison, summary))
     if rival.is_tie:
         return f"same score as {name}"
-    if comparison.rows < FEWEST_ROWS:
-        return f"{unclear} {name} by {gap}; too few queries"
+    if summary.too_few:
+        return f"{unclear} {name} by {gap}; too few {summary.too_few}"
     if _is_too_close(comparison, facts) and rival.difference < TOO_CLOSE:
         return f"{unclear} {name} by {gap}, too close"
     if rival.is_significant:
@@ -333,7 +333,7 @@ def _spent_words(comparison: "Comparison", summary: Summary, findings: Findings)
         for rival in comparison.rivals
         if rival.is_comparable and not rival.is_significant and not rival.doubt
     ]
-    if comparison.rows < FEWEST_ROWS:
+    if summary.too_few:
         return ""
     names = {each.name for each in findings.spent}
     name = "cost" if "cost" in names else "latency"
@@ -446,10 +446,18 @@ def _limits(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[s
     yield from _not_judged(facts, summary, findings)
     yield from _other_metrics(findings)
     yield from _few_compared(summary)
-    if FEWEST_ROWS <= summary.compared < RELIABLE_ROWS:
-        yield f"With only {summary.compared} queries the intervals are too narrow if failures are rare."
+    count, name = summary.evidence
+    if FEWEST_ROWS <= count < RELIABLE_ROWS:
+        yield f"With only {count} {name} the intervals are too narrow if failures are rare."
+    elif summary.too_few == "conversations" and not _has_lead(findings.comparison):
+        yield f"Fewer than {FEWEST_ROWS} conversations are too few for an interval."
     yield from _corrected(findings)
     yield from _since_baseline(findings)
+
+
+def _has_lead(comparison: "Comparison | None") -> bool:
+    """Whether the numbers of the verdict say by how much the best bot is ahead of one with the same metrics."""
+    return comparison is not None and bool(comparison.rivals) and comparison.rivals[0].is_comparable
 
 
 def _judged_by(facts: RunFacts) -> str:

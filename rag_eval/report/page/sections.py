@@ -148,8 +148,9 @@ def _standing(
     words = verdict_on(line.bot, facts, summary, findings)
     first = fix_words(findings.causes_of(line.bot))
     fix = f'<div class="fix"><small>First fix</small> {safe(first)}</div>' if first else ""
+    count, kind = summary.evidence
     few = (
-        f'<small title="{_FEW}">few queries</small>' if interval and summary.compared < RELIABLE_ROWS else ""
+        f'<small title="{_FEW.format(kind)}">few {kind}</small>' if interval and count < RELIABLE_ROWS else ""
     )
     failed = bot.judged_queries - bot.failure_modes[FailureMode.OK]
     failures = f"{failed:,} <small>of {bot.judged_queries:,}</small>"
@@ -165,7 +166,7 @@ def _standing(
     )
 
 
-_FEW = f"Fewer than {RELIABLE_ROWS} queries: the interval is too narrow if failures are rare."
+_FEW = f"Fewer than {RELIABLE_ROWS} {{}}: the interval is too narrow if failures are rare."
 
 
 def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
