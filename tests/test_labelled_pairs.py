@@ -636,7 +636,7 @@ def test_from_a_run_to_the_win_rate_of_people(
     assert agreement["anna", "ben"]["kappa"]["raw"] == pytest.approx((table["anna"] == table["ben"]).mean())
     assert agreement["anna", "ben"]["kappa"]["kappa"] == pytest.approx(kappa_of(table["anna"], table["ben"]))
     assert people["corrected"]["labelled"] == 50
-    line, _ = read_sheet(tmp_path / "l.xlsx", "Head to Head")[:2]
+    line, _ = read_sheet(tmp_path / "l.xlsx", "Human Preferences")[:2]
     assert line["Human Win Rate"] == pytest.approx(people["win_rate"])
     assert line["Human Win Rate 95 % low"] == pytest.approx(people["interval"]["low"])
     assert (line["Labelled Queries"], line["Corrected Win Rate"]) == (
@@ -646,7 +646,7 @@ def test_from_a_run_to_the_win_rate_of_people(
     told = f"Labels: anna and ben prefer the same in {(table['anna'] == table['ben']).mean():.0%} of 50 pairs"
     assert told in ended.out
     assert told in (tmp_path / "l.html").read_text(encoding="utf-8")
-    header = (tmp_path / "csv" / "head-to-head.csv").read_text(encoding="utf-8-sig").splitlines()[0]
+    header = (tmp_path / "csv" / "human-preferences.csv").read_text(encoding="utf-8-sig").splitlines()[0]
     assert "Human Win Rate" in header
     pairs = {each["Row"]: each for each in read_sheet(tmp_path / "l.xlsx", "Pairs")}
     agreed = [row for row in rows if minds[row] == other[row] == "Birch" and row < 42]
@@ -655,8 +655,8 @@ def test_from_a_run_to_the_win_rate_of_people(
     assert {pairs[row]["Human"] for row in pairs if row not in rows} == {None}
     # A report made from that JSON says the same without the sheet.
     assert run_cli("l.json", "--report-only", "-o", "again.xlsx", "-q").code == 0
-    assert read_sheet(tmp_path / "again.xlsx", "Head to Head") == read_sheet(
-        tmp_path / "l.xlsx", "Head to Head"
+    assert read_sheet(tmp_path / "again.xlsx", "Human Preferences") == read_sheet(
+        tmp_path / "l.xlsx", "Human Preferences"
     )
 
 
@@ -704,7 +704,7 @@ def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(
         fill(tmp_path / name, prefers("Atlas"))
     labels = ["--labels", "one.xlsx", "--labels", "two.xlsx"]
     assert run_cli("run.json", "--report-only", *labels, "-o", "l.xlsx", "-q").code == 0
-    assert read_sheet(tmp_path / "l.xlsx", "Head to Head")[0]["Labelled Queries"] == 50
+    assert read_sheet(tmp_path / "l.xlsx", "Human Preferences")[0]["Labelled Queries"] == 50
 
 
 @pytest.mark.parametrize(
@@ -778,10 +778,24 @@ def test_a_run_with_labels_makes_the_same_calls_and_says_what_its_json_says(
     assert ended.code == 0, ended.err
     assert sorted(request.prompt for request in judge.requests) == requests
     assert run_cli("r.json", "--report-only", "-o", "t.xlsx", "--labels", "review.xlsx", "-q").code == 0
-    found = read_sheet(tmp_path / "s.xlsx", "Head to Head")
+    found = read_sheet(tmp_path / "s.xlsx", "Human Preferences")
     assert found[0]["Labelled Queries"] == 30
-    assert found == read_sheet(tmp_path / "t.xlsx", "Head to Head")
+    assert found == read_sheet(tmp_path / "t.xlsx", "Human Preferences")
     assert read_sheet(tmp_path / "s.xlsx", "Pairs") == read_sheet(tmp_path / "t.xlsx", "Pairs")
+
+
+def test_labels_stay_when_another_judge_compares_the_pairs(
+    rag_eval: Run, run_cli: Run, recorded: Path, judge: FakeJudge, tmp_path: Path
+) -> None:
+    rag_eval("review", "run.json", "--pairs", "-o", "r.xlsx", "--raters", "anna")
+    fill(tmp_path / "r.xlsx", prefers("Birch"))
+    run_cli("run.json", "--report-only", "--labels", "r.xlsx", "-o", "l.xlsx", "--json", "l.json", "-q")
+    ended = run_cli("l.json", "--head-to-head", "--fresh", "-o", "m.xlsx", "--json", "m.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    before, after = (read_sheet(tmp_path / name, "Human Preferences")[0] for name in ("l.xlsx", "m.xlsx"))
+    assert (after["Human Win Rate"], after["Labelled Queries"]) == (0, 40)
+    assert (before["Human Win Rate"], before["Labelled Queries"]) == (0, 40)
+    assert after["Judge Win Rate"] != before["Judge Win Rate"]
 
 
 def test_labels_of_cases_and_of_pairs_are_read_together(
@@ -800,7 +814,7 @@ def test_labels_of_cases_and_of_pairs_are_read_together(
     assert ended.code == 0, ended.err
     assert "warning" not in ended.err.casefold(), ended.err
     assert read_sheet(tmp_path / "l.xlsx", "Human Alignment")[0]["Cases"] == 20
-    assert read_sheet(tmp_path / "l.xlsx", "Head to Head")[0]["Human Win Rate"] == 1
+    assert read_sheet(tmp_path / "l.xlsx", "Human Preferences")[0]["Human Win Rate"] == 1
     run_cli("run.json", "--report-only", "--labels", "pairs.xlsx", "-o", "m.xlsx", "-q")
     assert "Human Alignment" not in load_workbook(tmp_path / "m.xlsx").sheetnames
 

@@ -12,7 +12,7 @@ from rag_eval.report.column import Cell, Column, Place, Value, interval_columns,
 from rag_eval.report.styles import Look
 from rag_eval.results.human_alignment import FEWEST_LABELS
 from rag_eval.results.paired import consensus
-from rag_eval.results.verdict import labelled_words, preference_words, strength_words, trust_words
+from rag_eval.results.verdict import preference_words, strength_words, trust_words
 from rag_eval.store.codec import to_plain
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ def pair_columns(found: "HeadToHead | None") -> "list[Column[PairSummary]]":
     verdict: Column[PairSummary] = plain_column(
         "Verdict", 34, Look.TEXT, lambda pair: preference_words(pair, found)
     )
-    human_verdict: Column[PairSummary] = plain_column(
-        "Human Verdict", 24, Look.TEXT, lambda pair: preference_words(pair.people) if pair.people else ""
-    )
     return [
         plain_column("Bot", 20, Look.NAME, lambda pair: pair.one),
         plain_column("Against", 20, Look.NAME, lambda pair: pair.other),
@@ -52,9 +49,26 @@ def pair_columns(found: "HeadToHead | None") -> "list[Column[PairSummary]]":
             "Win Rate at Equal Length", 11, Look.PERCENT, lambda pair: pair.at_equal_length, _ABOUT_EQUAL
         ),
         *([] if is_matching else [verdict]),
-        *(_LABELS if found and found.agreements else ()),
-        *([human_verdict] if found and found.agreements and not is_matching else ()),
     ]
+
+
+def label_columns(found: "HeadToHead | None") -> "list[Column[PairSummary]]":
+    """Of two bots, as the first one sees them: what people prefer."""
+    is_matching = found is not None and found.choice == MATCHING  # too few queries of each pair
+    verdict: Column[PairSummary] = plain_column(
+        "Verdict", 26, Look.TEXT, lambda pair: preference_words(pair.people) if pair.people else ""
+    )
+    return [
+        plain_column("Bot", 20, Look.NAME, lambda pair: pair.one),
+        plain_column("Against", 20, Look.NAME, lambda pair: pair.other),
+        *_LABELS,
+        *([] if is_matching else [verdict]),
+    ]
+
+
+def label_lines(found: "HeadToHead | None") -> "Iterator[PairSummary]":
+    """Those of `pair_lines` that have labels."""
+    return (pair for pair in pair_lines(found) if pair.people)
 
 
 def _labelled_column(
@@ -113,7 +127,7 @@ def pair_notes(found: "HeadToHead | None") -> Sequence[str]:
         if found.choice == MATCHING
         else "Pairs: all bots against all others, for every query. Verdicts are on pairs."
     )
-    return (how, *trust_words(found), *labelled_words(found))
+    return (how, *trust_words(found))
 
 
 def plain_pairs(found: "HeadToHead | None") -> dict[str, Any] | None:
@@ -308,9 +322,7 @@ _LABELS: "tuple[Column[PairSummary], ...]" = (
         _ABOUT_INTERVAL,
     ),
     _labelled_column("Labelled Queries", Look.COUNT, lambda each: each.queries, _ABOUT_LABELLED),
-    _labelled_column(
-        "Judge Win Rate, Labelled", Look.PERCENT, lambda each: each.judge_win_rate, _ABOUT_JUDGE_RATE
-    ),
+    _labelled_column("Judge Win Rate", Look.PERCENT, lambda each: each.judge_win_rate, _ABOUT_JUDGE_RATE),
     _labelled_column(
         "Corrected Win Rate",
         Look.PERCENT,

@@ -26,6 +26,8 @@ from rag_eval.report.history_sheet import history_columns, write_history
 from rag_eval.report.pair_tables import (
     case_pair_columns,
     case_pair_lines,
+    label_columns,
+    label_lines,
     pair_columns,
     pair_lines,
     pair_notes,
@@ -37,6 +39,7 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.summary import Summary
+from rag_eval.results.verdict import labelled_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,17 @@ TABLES: Sequence[AnyOfRun] = (
         line_height=18,
         page=PagePart(title="Head to head: which response is preferred"),
         json={"head_to_head": lambda run: plain_pairs(run.findings.head_to_head)},
+    ),
+    ReportTable(
+        name="Human Preferences",
+        is_wanted=lambda facts, asked: bool(facts.head_to_head) and facts.has_pair_labels,
+        columns=lambda run: label_columns(run.findings.head_to_head),
+        lines=lambda run: label_lines(run.findings.head_to_head),
+        notes=lambda run: tuple(labelled_words(run.findings.head_to_head)),
+        group_of=lambda pair: pair.one,
+        header_height=44,
+        line_height=18,
+        page=PagePart(title="Human preferences: which response annotators prefer"),
     ),
     ReportTable(
         name="Strengths",

@@ -191,7 +191,9 @@ class Evaluation:
         self, results: Sequence[CaseResult], pairs: Sequence[tuple[PairVerdict, ...]]
     ) -> tuple[CaseResult, ...]:
         found = [
-            concealed(replace(result, pairs=of_case), self._secrets) if of_case else result
+            concealed(replace(result, pairs=_labelled(of_case, result.pairs)), self._secrets)
+            if of_case
+            else result
             for result, of_case in zip(results, pairs, strict=True)
         ]
         return with_gaps(found)
@@ -237,6 +239,17 @@ class Evaluation:
             further=extra,
             rubric=rubric,
         )
+
+
+def _labelled(pairs: Sequence[PairVerdict], before: Sequence[PairVerdict]) -> tuple[PairVerdict, ...]:
+    """With the labels that people gave to the same pairs before: a new verdict of the judge changes none."""
+    given = {each.other: each for each in before if each.labels}
+    return tuple(
+        replace(pair, labels=given[pair.other].labels, is_drawn=given[pair.other].is_drawn)
+        if pair.other in given
+        else pair
+        for pair in pairs
+    )
 
 
 async def _no_pairs(row: Row) -> Sequence[tuple[PairVerdict, ...]]:
