@@ -48,6 +48,7 @@ from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
 from rag_eval.tables.columns import named_columns, named_units
 from rag_eval.tables.delimited import TextForm
+from rag_eval.tables.names import squeezed
 from rag_eval.tables.table import Table, read_table
 from rag_eval.texts.display import join_turns
 
@@ -155,9 +156,10 @@ def _reason_of(name: str) -> str:
 def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:
     with Scratch(_FRAME) as folder:
         if isinstance(data, str | Path):
-            path, form = Path(data), TextForm()
+            path, form, decimals = Path(data), TextForm(), {}
         else:
             path, form = _as_csv(data, Path(folder)), _CSV
+            decimals = {squeezed(str(name)): "." for name in data.select_dtypes("number")}
         return read_table(
             path,
             header_row=settings.input.header_row if isinstance(data, str | Path) else None,
@@ -169,6 +171,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
             form=form,
             named=named_columns(dict(settings.columns)),
             units=named_units(dict(settings.columns)),
+            decimals=decimals,
         )
 
 

@@ -616,6 +616,62 @@ def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("how", ["shards", "files", "files, the first one last", "processes"])
+def test_the_whole_run_decides_what_a_comma_is(rag_eval: Run, tmp_path: Path, how: str) -> None:
+    """In a first part, 1,234 could be anything; the figures are those of one file that is read as a whole."""
+    head = ["Query", "Bot_A", "Latency_A (ms)", "Cost_A_EUR"]
+    cells = [("1,234", "1.240"), ("2,345", "980"), ("0,5", "1.240,5"), ("7,25", "3")]
+    rows = [[f"q{n}", "It is red.", *pair] for n, pair in enumerate(cells)]
+    write_table(tmp_path / "in.csv", head, *rows, separator=";")
+    assert rag_eval("in.csv", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json").code == 0
+    if how == "shards":
+        command = ["in.csv", "-o", "out", "--shard-rows", 2]
+    elif how == "processes":
+        command = ["in.csv", "-o", "p.xlsx", "--processes", 2, "--json", "p.json"]
+    else:
+        for name, part in (("1.csv", rows[:2]), ("2.csv", rows[2:])):
+            write_table(tmp_path / name, head, *part, separator=";")
+        names = ["1.csv", "2.csv"] if how == "files" else ["2.csv", "1.csv"]
+        command = [*names, "-o", "out"]
+    assert with_json_and_page(rag_eval)(*command, "--judge", "offline").code == 0
+    direct = json.loads((tmp_path / "r.json").read_text())
+    other = json.loads((tmp_path / ("p.json" if how == "processes" else "out/report.json")).read_text())
+    (one,), (two,) = direct["bots"], other["bots"]
+    assert one["spent"]["latency"]["total"] == pytest.approx(1.234 + 2.345 + 0.5 + 7.25)
+    assert one["spent"]["cost"]["total"] == pytest.approx(1240 + 980 + 1240.5 + 3)
+    assert two["spent"] == {name: pytest.approx(figures) for name, figures in one["spent"].items()}
+    assert not any("was not used" in each for each in other["run"]["reading"]["warnings"])
+
+
+def test_files_that_write_numbers_in_two_ways_are_each_read_alone(rag_eval: Run, tmp_path: Path) -> None:
+    for number, cells in enumerate((["0,5", "1,5"], ["0.25", "1.5"], ["1,234", "2"])):
+        rows = [[f"q{number}{n}", "It is red.", cell] for n, cell in enumerate(cells)]
+        write_table(tmp_path / f"{number}.csv", ["Query", "Bot_A", "Cost_A"], *rows, separator=";")
+    ended = rag_eval("0.csv", "1.csv", "2.csv", "-o", "out", "--judge", "offline", "--shard-rows", 2)
+    assert ended.code == 0
+    assert "'1,234' could be 1234 or 1.234" in ended.err
+
+
+def test_earlier_answers_have_the_same_unit(run_cli: Run, tmp_path: Path) -> None:
+    for name, header in (("now", "Cost_A_USD"), ("then", "Cost_A_EUR"), ("plain", "Notes")):
+        write_table(tmp_path / f"{name}.csv", ["Query", "Bot_A", header], ["q", "It is red.", 2])
+    ended = run_cli("now.csv", "--against", "then.csv", "--judge", "offline", "-o", "r.xlsx")
+    assert ended.code == 2
+    assert (
+        "then.csv: has the cost in EUR, but now.csv has it in USD; name one unit in all headers" in ended.err
+    )
+    ended = run_cli("plain.csv", "--against", "then.csv", "--judge", "offline", "-o", "r.xlsx")
+    assert ended.code == 0, ended.err
+    rows = {row["Bot"]: row for row in read_sheet(tmp_path / "r.xlsx", "Bot Summary")}
+    assert [rows[bot]["Mean Cost (EUR)"] for bot in ("A", "A (old)")] == [None, 2]
+
+
+def test_numbers_of_a_frame_are_exact(tmp_path: Path) -> None:
+    rows = [["q", "a", 812.345], ["r", "a", 980.0], ["s", "a", 1204.0]]
+    scores = frames.evaluate(pd.DataFrame(rows, columns=["Query", "Bot_A", "Latency_A_ms"]))
+    assert scores["latency"].tolist() == [812.345, 980.0, 1204.0]
+
+
 def test_a_frame_has_the_columns_too(tmp_path: Path) -> None:
     head, *rows = lines()
     scores = frames.evaluate(pd.DataFrame(rows, columns=[str(name) for name in head]))

@@ -135,7 +135,10 @@ class Session:
             say(line)
         return ExitCode.COMPLETE
 
-    def read_table(self, loaded: "LoadedSettings", form: "TextForm") -> "Table":
+    def read_table(
+        self, loaded: "LoadedSettings", form: "TextForm", decimals: "Mapping[str, str] | None" = None
+    ) -> "Table":
+        """`decimals` are what other files tell of this one."""
         from rag_eval.configuration.sources import Level
         from rag_eval.tables.columns import named_columns, named_units
         from rag_eval.tables.selection import Selection
@@ -164,6 +167,7 @@ class Session:
                 on_row=on_row,
                 named=named_columns(columns, mapped),
                 units=named_units(columns),
+                decimals=decimals,
                 selection=selection,
             )
         if options.against:
@@ -172,7 +176,11 @@ class Session:
 
             sheet = options.sheet if options.against.suffix.lower() in WITH_SHEETS else None
             earlier = read(
-                options.against, sheet=sheet, max_rows=sys.maxsize, named=named_columns(columns, mapped)
+                options.against,
+                sheet=sheet,
+                max_rows=sys.maxsize,
+                named=named_columns(columns, mapped),
+                units=named_units(columns),
             )
             table = with_earlier_answers(table, earlier)
         for line in describe(table):

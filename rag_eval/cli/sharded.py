@@ -177,7 +177,13 @@ class ShardedJob:
             left -= min(left, len(table.rows))
         return tables
 
-    def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
+    def _read(
+        self,
+        path: Path,
+        loaded: "LoadedSettings",
+        most: int | None = None,
+        decimals: Mapping[str, str] | None = None,
+    ) -> "Table":
         from rag_eval.run.pairs import PairPlan
         from rag_eval.tables.delimited import TextForm
 
@@ -185,7 +191,8 @@ class ShardedJob:
         if most is not None:
             evaluation = loaded.settings.evaluation.model_copy(update={"max_rows": max(1, most)})
             loaded = replace(loaded, settings=loaded.settings.model_copy(update={"evaluation": evaluation}))
-        table = self._session.read_table(loaded, TextForm.parse(self._options.encoding, self._options.sep))
+        form = TextForm.parse(self._options.encoding, self._options.sep)
+        table = self._session.read_table(loaded, form, decimals)
         PairPlan.of(loaded.settings, table.bots, ())  # before rows are written
         return table
 
@@ -255,7 +262,23 @@ class ShardedJob:
     def _read_all(
         self, loaded: "LoadedSettings", shard_rows: int | None = None, kept: Mapping[int, str] | None = None
     ) -> "Planner":
-        """Every file, cut into shards whose rows are written, except those that are `kept`."""
+        """Every file, cut into shards whose rows are written, except those that are `kept`.
+
+        All again if one file tells what numbers of another one mean, so that they are read like one file.
+        """
+        planner = self._read_each(loaded, shard_rows, kept, {})
+        if planner.decimals:
+            self._session.say("The files are read again: some tell the decimal separator of others.")
+            planner = self._read_each(loaded, shard_rows, kept, planner.decimals)
+        return planner
+
+    def _read_each(
+        self,
+        loaded: "LoadedSettings",
+        shard_rows: int | None,
+        kept: Mapping[int, str] | None,
+        decimals: Mapping[str, str],
+    ) -> "Planner":
         from rag_eval.shards.folder import fingerprint_of_file
         from rag_eval.shards.plan import Planner, name_of
 
@@ -263,7 +286,7 @@ class ShardedJob:
         for path in self._files:
             sha256 = fingerprint_of_file(path)
             left = loaded.settings.evaluation.max_rows - planner.rows
-            table = self._read(path, loaded, left)
+            table = self._read(path, loaded, left, decimals)
             planner.shard_rows = planner.shard_rows or self._shard_rows(table)
             planner.add(name_of(path, self._files), table, sha256, left)
         return planner

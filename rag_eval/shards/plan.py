@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -14,7 +15,7 @@ from rag_eval.configuration.loading import LoadedSettings
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
-from rag_eval.records import SPENT_LABELS, Row
+from rag_eval.records import Row
 from rag_eval.results.looks import key_of_text
 from rag_eval.run.pairs import PairPlan
 from rag_eval.shards.folder import (
@@ -26,7 +27,7 @@ from rag_eval.shards.folder import (
     write_rows,
 )
 from rag_eval.tables.columns import ColumnUse
-from rag_eval.tables.spending import unit_of
+from rag_eval.tables.joining import require_same_units
 from rag_eval.tables.table import Table
 from rag_eval.texts.citations import Habit, joined
 
@@ -208,6 +209,16 @@ class Planner:
         self.sources: list[InputFile] = []
         self.shards: list[Shard] = []
         self._table: Table | None = None
+        self._decimals: dict[str, set[str]] = defaultdict(set)
+
+    @property
+    def decimals(self) -> dict[str, str]:
+        """Decimal separators of columns with latency and cost that some files tell and others do not."""
+        return {
+            name: (signs - {""}).pop()
+            for name, signs in self._decimals.items()
+            if "" in signs and len(signs) == 2
+        }
 
     @property
     def rows(self) -> int:
@@ -218,7 +229,9 @@ class Planner:
         first = self._table
         if first:
             require_same_bots(self.sources[0].name, first, name, table)
-            _require_same_units(self.sources[0].name, first, name, table)
+            require_same_units(self.sources[0].name, first, name, table)
+        for name_of_column, sign in table.decimals.items():
+            self._decimals[name_of_column].add(sign)
         before = self.rows
         taken = min(most, len(table.rows))
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
@@ -268,18 +281,6 @@ def require_same_bots(first_name: str, first: Table, name: str, table: Table) ->
             f"{name}: has the bots {', '.join(table.bots)}, but {first_name} has {', '.join(first.bots)}; judge files "
             "with other bots, or in another order, in a run of their own"
         )
-
-
-def _require_same_units(first_name: str, first: Table, name: str, table: Table) -> None:
-    """Raises InputError if a file has latency or cost in another unit than the first."""
-    was, now = ({use.role: unit_of(use.role, use.unit) for use in each.columns} for each in (first, table))
-    for role in SPENT_LABELS:
-        if role in was and role in now and was[role] != now[role]:
-            before, after = (f"in {unit}" if unit else "without a unit" for unit in (was[role], now[role]))
-            raise InputError(
-                f"{name}: has the {role} {after}, but {first_name} has it {before}; name one unit in all headers, "
-                f"or in [columns] {role}_unit"
-            )
 
 
 def cut(tables: Iterable[Table], most: int, shard_rows: int) -> Iterator[list[Row]]:

@@ -85,6 +85,8 @@ class Asked:
     """Of the bot in a table with one column of responses."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Of latency and cost, by role, where somebody gave them."""
+    decimals: Mapping[str, str] = field(default_factory=dict)
+    """Decimal separators of columns with latency and cost, by their squeezed names, where something else tells them."""
     faults: Mapping[int, str] = field(default_factory=dict)
     """Why columns are known not to be the latency or cost that their names say, by their position."""
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rag_eval.errors import InputError
-from rag_eval.records import Row
+from rag_eval.records import SPENT_LABELS, Row
+from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table
 
 _OLD = " (old)"
@@ -24,6 +25,7 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
         waiting[key(row)].append(row)
     for found in waiting.values():
         found.reverse()
+    require_same_units(table.path.name, table, earlier.path.name, earlier)
     rows = tuple(_joined(table, waiting, key))
     if not rows:
         raise InputError(
@@ -35,13 +37,30 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
         f"--against {earlier.path.name}: {len(rows):,} of {len(table.rows):,} rows have the same query there and are "
         f"judged; left out: {len(table.rows) - len(rows):,} rows of {table.path.name}, {left:,} of {earlier.path.name}."
     )
+    known = {use.role for use in table.columns}
     return replace(
         table,
         rows=rows,
+        columns=(
+            *table.columns,
+            *(use for use in earlier.columns if use.role in SPENT_LABELS and use.role not in known),
+        ),
         bots=(*table.bots, *(f"{bot}{_OLD}" for bot in earlier.bots)),
         warnings=(*table.warnings, *(f"{earlier.path.name}: {each}" for each in earlier.warnings), note),
         has_documents=table.has_documents or earlier.has_documents,
     )
+
+
+def require_same_units(first_name: str, first: Table, name: str, table: Table) -> None:
+    """Raises InputError if a table has latency or cost in another unit than the first."""
+    was, now = ({use.role: unit_of(use.role, use.unit) for use in each.columns} for each in (first, table))
+    for role in SPENT_LABELS:
+        if role in was and role in now and was[role] != now[role]:
+            before, after = (f"in {unit}" if unit else "without a unit" for unit in (was[role], now[role]))
+            raise InputError(
+                f"{name}: has the {role} {after}, but {first_name} has it {before}; name one unit in all headers, "
+                f"or in [columns] {role}_unit"
+            )
 
 
 _Key = Callable[[Row], tuple[str, ...]]

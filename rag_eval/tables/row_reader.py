@@ -32,7 +32,7 @@ from rag_eval.tables.chunking import (
 from rag_eval.tables.columns import WIDE, Columns, ColumnUse, unused_amounts
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several, squeezed
 from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
 from rag_eval.tables.remarks import (
     ALTERNATIVES,
@@ -87,7 +87,9 @@ class RowReader:
         criteria: Collection[str],
         room: Room,
         lines: Lines,
+        decimals: Mapping[str, str],
     ) -> None:
+        """`decimals` are those of columns with latency and cost, see `Asked`."""
         self.lines = lines
         self.problems: list[str] = []
         """The first of them."""
@@ -112,6 +114,7 @@ class RowReader:
         self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
+        self._decimals = decimals
         self._amounts: dict[str, Amounts] = {}
         """By the letter of a column with latency or cost."""
         self._remarks = Remarks()
@@ -132,7 +135,9 @@ class RowReader:
         self._spent = sorted({index for its in columns.spent.values() for index in its.values()})
         for index in self._spent:
             use = columns.used[index]
-            self._amounts.setdefault(use.letter, Amounts(use.role, use.unit))
+            self._amounts.setdefault(
+                use.letter, Amounts(use.role, use.unit, self._decimals.get(squeezed(use.header), ""))
+            )
         self._used = sorted(columns.used.keys() - {*self._spent} | {*columns.kept.values()})
         self._contexts = sorted({*columns.contexts.values()})
         self._documents = sorted(columns.documents)
@@ -405,6 +410,13 @@ class RowReader:
                 yield replace(use, unit=amounts.unit)
             else:
                 yield ColumnUse(letter, use.header, UNUSED, why=amounts.fault)
+
+    @property
+    def decimals(self) -> dict[str, str]:
+        """Decimal separators of the columns with latency and cost, as `Asked` has them; '' where no cell tells."""
+        names = {use.letter: squeezed(use.header) for use in self.columns.used.values()}
+        found = {names[letter]: amounts.decimals for letter, amounts in self._amounts.items()}
+        return {name: sign for name, sign in found.items() if sign is not None}
 
     @property
     def amounts(self) -> dict[int, Amounts]:

@@ -302,8 +302,8 @@ def _with_comma(text: str) -> float | None:
 class Amounts:
     """The cells of one column, amounts from 0 on. Only all of them together tell whether a comma is a decimal comma."""
 
-    def __init__(self, role: str, unit: str) -> None:
-        """`unit` is that of cells that name none."""
+    def __init__(self, role: str, unit: str, decimals: str = "") -> None:
+        """`unit` is that of cells that name none, `decimals` the decimal separator if something else tells it."""
         self.role = role
         self.fault = ""
         """Why the column is not used."""
@@ -311,7 +311,7 @@ class Amounts:
         """The unit of its values, known after `settle`."""
         self.has_values = False
         self._unit = unit
-        self._point = self._comma = True
+        self._point, self._comma = decimals != ",", decimals != "."
         self._has_comma = False
         self._with_hundreds: set[str] = set()
         """Units of whole numbers next to which a point may separate thousands."""
@@ -324,6 +324,13 @@ class Amounts:
         self._failed = 0
         self._words: dict[bool, tuple[int, str]] = {}
         """The first cell with a word for a missing value, and the first one that says that there was no response."""
+
+    @property
+    def decimals(self) -> str | None:
+        """The decimal separator; '' if none of the cells tells it, and None if none needs it."""
+        if self._point and self._comma:
+            return "" if self._differing else None
+        return "." if self._point else ","
 
     @property
     def is_used(self) -> bool:

@@ -86,6 +86,8 @@ class Table:
     """Rows with earlier turns of a conversation."""
     habits: Mapping[str, Habit] = field(default_factory=dict)
     """How each bot uses brackets, over all rows."""
+    decimals: Mapping[str, str] = field(default_factory=dict)
+    """Decimal separators of columns with latency and cost, by their squeezed names; '' where no cell tells."""
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -116,6 +118,7 @@ def read_table(
     selection: Selection = EVERYTHING,
     header_row: int | None = None,
     units: Mapping[str, str] | None = None,
+    decimals: Mapping[str, str] | None = None,
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
@@ -125,10 +128,17 @@ def read_table(
     criteria of a rubric that human labels may speak of. `form` is how a text file is written. `on_row` is called after
     each row, so that somebody can be told that a large file is being read. `named` gives columns roles, `bot_name`
     names the bot of a table with one column of responses, `selection` says which rows are wanted. `units` are those of
-    latency and cost, by role, where the header does not name them.
+    latency and cost, by role, where the header does not name them; `decimals` are decimal separators of their columns
+    that other files tell, as `Table.decimals` has them.
     """
     asked = Asked(
-        prefix=prefix, keep=keep, criteria=criteria, named=named, bot_name=bot_name, units=units or {}
+        prefix=prefix,
+        keep=keep,
+        criteria=criteria,
+        named=named,
+        bot_name=bot_name,
+        units=units or {},
+        decimals=decimals or {},
     )
     how = _How(path, sheet, delimiter, max_rows, form, selection, header_row)
     found = _read_once(how, asked, on_row)
@@ -187,7 +197,7 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
         if turned := turned_table(place, header, first, asked, is_readable=True):
             raise TableError(turned)
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
-        reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines)
+        reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines, asked.decimals)
         unused = UnusedColumns(columns, asked, rows)
         known = _Opened(path, place, opened, last, header, columns, unused, selection, messages)
         return _table_of(known, reader, max_rows, on_row)
@@ -377,6 +387,7 @@ def _table_of(
         has_documents=columns.gold is not None and (bool(columns.retrieved) or reader.has_ids),
         with_history=reader.with_history,
         habits=reader.habits,
+        decimals=reader.decimals,
     )
 
 
