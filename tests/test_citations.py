@@ -117,6 +117,64 @@ def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> Non
     assert only.marked == "Loans last four weeks [1], and returns are possible anywhere [3]."
 
 
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("[1] states that loans last four weeks.", [("states that loans last four weeks.", [1])]),
+        ("[1][2] show that it is so.", [("show that it is so.", [1, 2])]),
+        ("[1], [2] and [3] say that it is so.", [("and say that it is so.", [1, 2, 3])]),
+        ("It rose. [2] The next year it fell.", [("It rose.", [2]), ("The next year it fell.", [])]),
+        ("It rose.[2] The next year it fell. [1]", [("It rose.", [2]), ("The next year it fell.", [1])]),
+        ("It rose. [2] states that it fell.", [("It rose.", []), ("states that it fell.", [2])]),
+        ("It rose.\n[2] adds that it fell.", [("It rose.", []), ("adds that it fell.", [2])]),
+        ("- [1] says so.\n- [2] denies it.", [("says so.", [1]), ("denies it.", [2])]),
+        ("It rose. [2] iPhone sales fell.", [("It rose. iPhone sales fell.", [2])]),
+        ("it rose. [1] it fell. [2]", [("it rose.", [1]), ("it fell.", [2])]),
+        ("Smith et al. [1] found it.", [("Smith et al. found it.", [1])]),
+        ("Das gilt. [2] nennt zwei Fälle.", [("Das gilt.", []), ("nennt zwei Fälle.", [2])]),
+        ("Das gilt. [2] Bücher sind da.", [("Das gilt.", [2]), ("Bücher sind da.", [])]),
+        ("C'est dû. [1] précise le délai.", [("C'est dû.", []), ("précise le délai.", [1])]),
+        ("C'est dû. [1] Le délai court.", [("C'est dû.", [1]), ("Le délai court.", [])]),
+        ("借阅期为四周。[1]指出可以续借。", [("借阅期为四周。", []), ("指出可以续借。", [1])]),
+        ("借阅期为四周。[1]可以续借。[2]", [("借阅期为四周。", [1]), ("可以续借。", [2])]),
+        (
+            "四週間です。[1]によると、更新できます。",
+            [("四週間です。", []), ("によると、更新できます。", [1])],
+        ),
+        ("四週間です。[2]更新できます。", [("四週間です。", [2]), ("更新できます。", [])]),
+    ],
+)
+def test_a_citation_after_a_full_stop_belongs_to_the_sentence_that_goes_on_from_it(
+    response: str, expected: list[tuple[str, list[int]]]
+) -> None:
+    assert read(response) == expected
+    assert habit_of(response, CHUNKS).citing
+
+
+def test_a_bot_may_cite_before_each_of_its_sentences() -> None:
+    response = "[2] Books can be renewed. It is free. [1] Loans last four weeks."
+    habit = habit_of(response, CHUNKS)
+    assert habit.leads
+    sentences = citing_sentences(response, CHUNKS, 1, leads=True)
+    assert [(each.text, each.chunks) for each in sentences] == [
+        ("Books can be renewed.", (2,)),
+        ("It is free.", ()),
+        ("Loans last four weeks.", (1,)),
+    ]
+    assert values(response, habit=habit) == [1.0, pytest.approx(1.0)]
+    assert not habit_of("[1] Open the app. [2] Log in.", CHUNKS).leads, "these may be steps"
+    assert not habit_of("[2] Fees\n[1] Rules", CHUNKS).leads, "these may be sources"
+    assert not habit.plus(Habit(9, 9, 9)).leads
+    (first, *_) = citing_sentences("[1] Loans last four weeks. [2] Books too.", CHUNKS, 1, leads=True)
+    assert first.chunks == (1,), "a bot that cites so elsewhere does so here"
+
+
+def test_parts_of_a_sentence_that_begins_with_a_citation_follow_theirs() -> None:
+    (only,) = citing_sentences("[1] says four weeks, and [2] says twice.", CHUNKS, 1)
+    assert [each.statement for each in only.citations] == ["says four weeks, and", "says twice"]
+    assert only.marked == "[1] says four weeks, and [2] says twice."
+
+
 def test_texts_with_brackets_that_cite_nothing_have_no_citations() -> None:
     """Neither for a bot that cites elsewhere, nor as what a bot usually does."""
     texts = not_citations()
@@ -177,7 +235,21 @@ def test_numbers_in_the_chunks_own_text_are_no_citations_if_there_is_no_such_chu
 
 
 @pytest.mark.parametrize(
-    "part", ["[1]", "a [1]", "[1", "$x_", "<code>[1]", "``", "\\(", "[a", "[a](", " .", "[^1]: "]
+    "part",
+    [
+        "[1]",
+        "a [1]",
+        "\n[1] a",
+        "[1",
+        "$x_",
+        "<code>[1]",
+        "``",
+        "\\(",
+        "[a",
+        "[a](",
+        " .",
+        "[^1]: ",
+    ],
 )
 def test_hostile_texts_are_read_in_linear_time(part: str) -> None:
     """A quadratic reading of a million characters would take minutes."""

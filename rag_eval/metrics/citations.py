@@ -117,13 +117,15 @@ class _Citations(Metric):
         return _precision(case, found) if self.name == PRECISION else _recall(found)
 
     def _statements(self, case: Case) -> list[CitingSentence]:
-        return _statements(case.response, case.chunks or (), self._habits[case.bot].base)
+        habit = self._habits[case.bot]
+        return _statements(case.response, case.chunks or (), habit.base, habit.leads)
 
 
 @lru_cache(maxsize=2)  # both measures read them, before and after the call
-def _statements(response: str, chunks: tuple[str, ...], base: int) -> list[CitingSentence]:
+def _statements(response: str, chunks: tuple[str, ...], base: int, leads: bool) -> list[CitingSentence]:
     """The sentences that cite or claim something."""
-    every = [each for each in citing_sentences(response, chunks, base) if has_words(each.text)]
+    found = citing_sentences(response, chunks, base, leads=leads)
+    every = [each for each in found if has_words(each.text)]
     claiming = set(claims_among([each.text for each in every]))
     return [each for each in every if each.citations or each.text in claiming]
 
@@ -402,7 +404,8 @@ _A_CITATION = 16
 _INSTRUCTIONS = f"""\
 You check the citations in a chatbot's response by the texts of the user message only, not by what you know.
 {DATA_ONLY}
-The sentences of the response are numbered. [n] in a sentence cites chunk n for the words before it.
+The sentences of the response are numbered. [n] in a sentence cites chunk n for the words before it, \
+or for those after it if it begins the sentence.
 Reply with a JSON object:
 {{"sentences": [{{"sentence": number, "cited": [{{"chunk": number, "supports": 0 or 1}}, ...], \
 "together": 0 or 1, "other": number, "reason": text}}, ...]}}

@@ -7,9 +7,10 @@ responses together: see `Habit`.
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from rag_eval.texts.words import sentences
+from rag_eval.texts.words import has_words, sentences
 
 
 class Habit(NamedTuple):
@@ -24,6 +25,8 @@ class Habit(NamedTuple):
     """Responses that cite 0, which only a bot that counts from 0 can mean."""
     last: int = 0
     """Responses that cite the number of chunks, which only a bot that counts from 1 can mean."""
+    leading: int = 0
+    """Responses that cite before each sentence, as in "[2] Returns are free. [1] Loans last four weeks."."""
 
     def plus(self, other: "Habit") -> "Habit":
         return Habit(*(mine + others for mine, others in zip(self, other, strict=True)))
@@ -42,6 +45,11 @@ class Habit(NamedTuple):
     def base(self) -> int:
         """The number of the first chunk: 0 or 1."""
         return 0 if self.first > self.last and _OFTEN * self.first >= self.citing else 1
+
+    @property
+    def leads(self) -> bool:
+        """The bot cites before its sentences, in responses that begin with a citation."""
+        return self.leading > 0 and _OFTEN * self.leading >= self.citing
 
 
 _OFTEN, _SOMETIMES = 4, 10
@@ -62,7 +70,7 @@ class Citation(NamedTuple):
     chunk: int
     """Rank of the chunk, from 1; 0 if there is no such chunk."""
     statement: str
-    """The part of the sentence since the citation before it, which is the whole sentence if there is none."""
+    """The part of the sentence between it and another citation, which is the whole sentence if there is none."""
 
 
 class CitingSentence(NamedTuple):
@@ -89,7 +97,9 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
         return Habit(1)
     labels = _labels(chunks)
     known = labels or dict.fromkeys(range(len(chunks) + 1), 0)
-    marks = [mark for mark in _marks(response) if not _is_copied(response, mark, chunks)]
+    plain = _unmasked(response)
+    leads = _leads(plain)
+    marks = [mark for mark in _marks(plain, leads) if not _is_copied(response, mark, chunks)]
     cited = {number for mark in marks for number in mark.numbers} & known.keys()
     return Habit(
         1,
@@ -97,29 +107,34 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
         int(bool(cited)),
         int(not labels and 0 in cited),
         int(not labels and len(chunks) in cited),
+        int(leads and bool(cited)),
     )
 
 
-def citing_sentences(response: str, chunks: Sequence[str], base: int) -> list[CitingSentence]:
+def citing_sentences(
+    response: str, chunks: Sequence[str], base: int, *, leads: bool = False
+) -> list[CitingSentence]:
     """The sentences of a response of a bot that cites, with their citations.
 
-    `base` is the number of its first chunk. Entries of a list of sources are left out.
+    `base` is the number of its first chunk. `leads` says that the bot cites before its sentences, in responses that
+    begin with a citation. Entries of a list of sources are left out.
     """
     ranks = _labels(chunks) or {number: number - base + 1 for number in range(base, base + len(chunks))}
     copied = {int(number) for chunk in chunks for number in _COPIED.findall(chunk)}
     far = _FAR * max(len(chunks), *ranks, 1)
     marks = [
         (mark, numbers)
-        for mark in _marks(response)
+        for mark in _marks(_unmasked(response), leads)
         if (numbers := _cited(mark, ranks, copied, far)) and not _is_copied(response, mark, chunks)
     ]
     plain = _with_placeholders(response, [mark for mark, _ in marks])
+    numbers_of = [numbers for _, numbers in marks]
     found: list[CitingSentence] = []
     for sentence in sentences(plain):
         text = _without(sentence)
         if _LISTS_SOURCES.match(text) and not _NAMES_SOURCES.fullmatch(text):
             continue
-        read = _read(sentence, [numbers for _, numbers in marks], ranks)
+        read = _read(sentence, numbers_of, ranks)
         if found and read.citations and _NAMES_SOURCES.fullmatch(read.text):
             before = found.pop()  # "Source: [1]" belongs to what it follows
             more = [each._replace(statement=before.text) for each in read.citations]
@@ -130,24 +145,40 @@ def citing_sentences(response: str, chunks: Sequence[str], base: int) -> list[Ci
 
 
 def _read(sentence: str, numbers_of: Sequence[Sequence[int]], ranks: Mapping[int, int]) -> CitingSentence:
-    citations: list[Citation] = []
-    statement, last = "", 0
-    for place in _PLACEHOLDER.finditer(sentence):
-        if part := _without(sentence[last : place.start()]).strip(_BETWEEN):
-            statement = part  # that of [2] in "[1][2]" is the one of [1]
-        last = place.end()
-        for number in numbers_of[int(place[1])]:
-            citations.append(Citation(number, ranks.get(number, 0), statement))
+    parts = _PLACEHOLDER.split(sentence)
+    places = list(map(int, parts[1::2]))
+    statements = _cited_parts([_without(part).strip(_BETWEEN) for part in parts[::2]])
+    citations = [
+        Citation(number, ranks.get(number, 0), statement)
+        for place, statement in zip(places, statements, strict=True)
+        for number in numbers_of[place]
+    ]
     marked = _PLACEHOLDER.sub(
         lambda place: "".join(
             f" [{ranks[number]}]" for number in numbers_of[int(place[1])] if number in ranks
         ),
         sentence,
-    )
+    ).lstrip()
     text = _without(sentence)
     if len({each.statement for each in citations}) == 1:
         citations = [each._replace(statement=text) for each in citations]
     return CitingSentence(text, marked, _once(citations))
+
+
+def _cited_parts(parts: Sequence[str]) -> list[str]:
+    """Between two parts of a sentence is a citation: for each, the part that it is for.
+
+    It is the last one with words before it; or the next one after it, if the sentence begins with a citation.
+    """
+    before = list(accumulate(parts[:-1], _kept))
+    if not before or not _NAMES_SOURCES.fullmatch(parts[0]):
+        return before
+    after = list(accumulate(reversed(parts[1:]), _kept))
+    return [later or earlier for earlier, later in zip(before, reversed(after), strict=True)]
+
+
+def _kept(earlier: str, part: str) -> str:
+    return part or earlier
 
 
 def _once(citations: Sequence[Citation]) -> tuple[Citation, ...]:
@@ -209,6 +240,8 @@ class _Mark(NamedTuple):
     end: int
     numbers: tuple[int, ...]
     is_range: bool
+    leads: bool
+    """It belongs to the sentence that it begins, not to the one before it."""
 
 
 _NUMBER = r"(?:0|[1-9]\d{0,2})"
@@ -271,22 +304,56 @@ _VARIABLES = """
 _IN_CODE = frozenset(_VARIABLES.split())
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _LOOK_BACK = 40
+_STOPS = (".", "!", "?", "…", "。", "！", "？", "؟", "।")
+_SENTENCE_ENDS = re.compile(r"(?:[.!?…。！？؟।][\"'”’»)*_」』]*|:)[ \t]*\Z")
+_ABBREVIATED = re.compile(
+    r"\W*(?:[^\W\d_]|al|etc|vs|cf|ca|approx|inc|ltd|co|corp|dr|mrs?|ms|prof|st|nos?|nr|figs?|tab|abb|bzw|usw|vgl|evtl|ggf"
+    r"|max|min|e\.g|i\.e|ex|art|cap|chap|sra?|mme|env|pp|ej|núm|pág|bijv|др|см|рис)\.",
+    re.IGNORECASE,
+)
+_LINE_BEGINS = re.compile(r"[ \t]*(?:(?:[-*•–>]|#+|\(?\d{1,2}[.)])[ \t]+)?[ \t*_]*")
+_RUN = r"(?:[ \t]?[,;&]?[ \t]?\[\^?\d[^\]\n]{0,20}\]){0,8}"
+_WORD_FOLLOWS = re.compile(_RUN + r"[ \t*_]*[^\W_]")
+_GOES_ON_FROM = re.compile(
+    _RUN + r"(?:[ \t]+[a-zß-öø-ÿа-яё](?![a-z]*[A-Z])"
+    r"|\s*(?:に|では?|[はのがも]|から|指出|表明|称|说|說|认为|認為|显示|顯示|提到|规定|規定|说明|說明|介绍|介紹|中(?=[，,指提说写规介表显称]))"
+    r"|(?:에|은|는|이|가|의|과|와)\s)"
+)
+"""Words that go on from a citation as from a name: a small letter, or a particle or verb of a script without it."""
 
 
-def _marks(response: str) -> list[_Mark]:
-    """Everything in a response that has the form and the place of a citation, whatever its numbers are."""
-    if _BRACKETED.search(response) is None:
-        return []
-    plain = _MASKED.sub(lambda part: _blank(part[0]), response) if _may_be_masked(response) else response
+def _marks(plain: str, leads: bool) -> list[_Mark]:
+    """Everything in an unmasked response that has the form and the place of a citation, whatever its numbers are."""
     notes = {note[1] for note in _NOTE.finditer(plain) if not _SOURCE.search(note[2])}
+    leads = leads and _begins_with_mark(plain)
+    has_capitals = not plain.islower()
     found: list[_Mark] = []
+    enumerates, end = False, 0  # whether "[1] Open the app. [2] Log in" counts the items of this line
     for form in _FORM.finditer(plain):
-        if form["note"] in notes or not _is_in_place(plain, form, found):
+        enumerates = enumerates and "\n" not in plain[end : form.start()]
+        end = form.end()
+        if form["note"] in notes:
+            continue
+        opening = _opening(plain, form)
+        is_lead = opening is not None and (
+            leads or ((has_capitals or not opening) and _begins(plain, form, opening))
+        )
+        if opening and not is_lead and enumerates:
+            continue
+        if not is_lead and not _is_in_place(plain, form, found):
+            enumerates = enumerates or (opening is not None and bool(_WORD_FOLLOWS.match(plain, end)))
             continue
         numbers = tuple(map(int, re.findall(r"\d+", form[0])))
         if form["low"] is None or numbers[0] < numbers[1]:
-            found.append(_Mark(form.start(), form.end(), numbers, is_range=form["low"] is not None))
+            found.append(_Mark(form.start(), end, numbers, form["low"] is not None, is_lead))
     return found
+
+
+def _unmasked(response: str) -> str:
+    """The response with blanks in place of code, formulas and links; nothing if no number is in brackets."""
+    if _BRACKETED.search(response) is None:
+        return ""
+    return _MASKED.sub(lambda part: _blank(part[0]), response) if _may_be_masked(response) else response
 
 
 def _may_be_masked(response: str) -> bool:
@@ -303,10 +370,9 @@ def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool
     after = _AFTER.match(text, form.end())
     if after and not (_UNCASED.match(after[0]) and after[0].lower() == after[0].upper()):
         return False
-    window = max(0, form.start() - _LOOK_BACK)
-    line = text.rfind("\n", window, form.start()) + 1
-    before = text[max(line, window) : form.start()]
+    before = _line_before(text, form.start())
     if not before.strip(" \t"):
+        line = form.start() - len(before)
         return line > 0 and _is_line_of_marks(text, line)
     if before.rstrip(" \t,;&").endswith("]"):
         return bool(found) and not text[found[-1].end : form.start()].strip(" \t,;&")
@@ -315,6 +381,58 @@ def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool
     if _NUMBERED.search(before):
         return not (_BARE.search(before) or _GOES_ON.match(text, form.end()))
     return not (_PAIRED.search(before) and re.search(r"\d\D+\d", form[0]))
+
+
+def _opening(text: str, form: re.Match[str]) -> str | None:
+    """What a bracket at the beginning of a sentence or item follows: a full stop, a colon, or nothing on its line.
+
+    None if it is elsewhere, or nothing but brackets follows.
+    """
+    if not _WORD_FOLLOWS.match(text, form.end()):
+        return None
+    before = _line_before(text, form.start())
+    if _LINE_BEGINS.fullmatch(before):
+        return ""
+    end = _SENTENCE_ENDS.search(before)
+    return end[0] if end and not _ABBREVIATED.fullmatch(before.split()[-1]) else None
+
+
+def _begins(text: str, form: re.Match[str], opening: str) -> bool:
+    """Whether the words after a bracket at the beginning of a sentence go on from it, as in "[1] states that …"."""
+    if opening.startswith(":") or not _GOES_ON_FROM.match(text, form.end()):
+        return False
+    if opening:
+        return True
+    end = text.find("\n", form.end())
+    line = text[form.end() : len(text) if end < 0 else end].rstrip(" \t*_)")
+    return line.endswith(_STOPS) and "://" not in line
+
+
+def _begins_with_mark(text: str) -> bool:
+    return _FORM.match(text, len(text) - len(text.lstrip())) is not None
+
+
+def _leads(text: str) -> bool:
+    """Whether a response cites before each of its sentences, in an order that no list of sources or steps has."""
+    if not _begins_with_mark(text):
+        return False
+    first: list[int] = []
+    end = 0
+    for form in _FORM.finditer(text):
+        between = text[end : form.start()]
+        end = form.end()
+        if first and not between.strip(" \t,;&"):
+            continue  # [2] of "[1][2]"
+        if first and not (has_words(between) and _SENTENCE_ENDS.search(between.rstrip()[-_LOOK_BACK:])):
+            return False
+        first.append(int(re.findall(r"\d+", form[0])[0]))
+    return has_words(text[end:]) and any(later <= earlier for earlier, later in pairwise(first))
+
+
+def _line_before(text: str, place: int) -> str:
+    """The end of the text before a place in its line."""
+    window = max(0, place - _LOOK_BACK)
+    return text[max(text.rfind("\n", window, place) + 1, window) : place]
 
 
 def _is_line_of_marks(text: str, start: int) -> bool:
@@ -365,7 +483,10 @@ def _with_placeholders(response: str, marks: Sequence[_Mark]) -> str:
     last, punctuation = 0, ""
     for number, mark in enumerate(marks):
         between = _STRAY.sub(" ", response[last : mark.start])
-        if between.strip(" \t,;&") or not parts:
+        if mark.leads:
+            parts += (punctuation, between)
+            punctuation = ""
+        elif between.strip(" \t,;&") or not parts:
             parts.append(punctuation)
             kept = between.rstrip()
             bare = kept.rstrip(_ENDING)
