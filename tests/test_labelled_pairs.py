@@ -316,6 +316,17 @@ def test_labels_find_their_pairs_in_either_order(tmp_path: Path) -> None:
     assert said == {("Atlas", "Birch"): {-1: 30}, ("Atlas", "Cedar"): {0: 30}, ("Birch", "Cedar"): {1: 30}}
 
 
+def test_suspicious_pairs_are_compared_with_the_judge_and_in_no_win_rate(tmp_path: Path) -> None:
+    results = run_of(40, lambda row, *_: verdict("Birch", 0.0, orders=FLIP) if row % 2 else 1.0)
+    review = review_of(results, 20, suspicious=0.5)
+    random_ones = sum(bool(drawn.stratum) for drawn in review.sample.cases)
+    path = fill(write_review(tmp_path / "r.xlsx", review), prefers("Atlas"))
+    for sheet in (path, as_csv(path, tmp_path / "anna.csv")):
+        people = people_of(compared(joined([sheet], results)[1]))
+        assert (people.queries, people.agreement.count) == (random_ones, 20)
+        assert random_ones < 20
+
+
 def test_a_pair_whose_answers_were_edited_is_named_and_others_count(tmp_path: Path) -> None:
     results = run_of(6, lambda *_: 1.0)
     path = fill(write_review(tmp_path / "r.xlsx", review_of(results)), prefers("Birch"))
