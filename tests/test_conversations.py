@@ -25,6 +25,7 @@ from rag_eval.records import (
     Look,
     Outcome,
     PairVerdict,
+    RubricOutcome,
     Score,
     Turn,
 )
@@ -32,8 +33,9 @@ from rag_eval.report.page.row_record import row_record
 from rag_eval.results.comparison import compare_with_best
 from rag_eval.results.findings import find
 from rag_eval.results.head_to_head import PairTally
-from rag_eval.results.intervals import reported_interval
+from rag_eval.results.intervals import reported_interval, wilson_interval
 from rag_eval.results.looks import key_of, planned_looks
+from rag_eval.results.pass_rates import PassRate, PassRateTally
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.chats import last_message
@@ -934,6 +936,73 @@ def test_a_report_says_that_conversations_are_resampled(run_cli: Run, tmp_path: 
     assert told in read_boxes(tmp_path / "r.xlsx")
     assert told in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert ended.code == 0
+
+
+def pass_rate(verdicts: Sequence[bool], size: int, *, with_ids: bool = True) -> PassRate:
+    """Of conversations of so many rows, all of which have the same verdict; counted in two parts."""
+    parts = [PassRateTally(["A"], []) for _ in range(2)]
+    for number, passed in enumerate(verdicts):
+        for row in range(size):
+            outcome = RubricOutcome(Outcome.SCORED, passed=passed)
+            parts[(number + row) % 2].add("A", outcome, number + 1 if with_ids else 0)
+    parts[0].merge(parts[1].state())
+    (found,) = parts[0].pass_rates()
+    return found.overall
+
+
+def test_pass_rates_count_a_conversation_as_one() -> None:
+    """Six rows that repeat their conversation's verdict say no more than one; without ids nothing changes."""
+    for verdicts in ([True, False] * 10, [True] * 12):
+        one, six, blind = (
+            pass_rate(verdicts, size, with_ids=with_ids)
+            for size, with_ids in ((1, True), (6, True), (6, False))
+        )
+        assert (one.interval, blind.interval) == (
+            wilson_interval(sum(verdicts), len(verdicts)),
+            wilson_interval(6 * sum(verdicts), 6 * len(verdicts)),
+        )
+        assert (six.interval.low, six.interval.high) == pytest.approx(
+            (one.interval.low, one.interval.high), abs=0.05
+        )
+        assert six.interval.low <= one.interval.low
+        assert six.interval.high - six.interval.low > 1.5 * (blind.interval.high - blind.interval.low)
+    assert pass_rate([True, False, True, True], 5).interval is None
+    assert (six.passed, six.scored) == (72, 72)
+
+
+@pytest.mark.slow
+def test_intervals_of_pass_rates_cover_with_conversations() -> None:
+    rng = np.random.default_rng(3)
+    covered = blind = 0
+    for _ in range(1000):
+        tally = PassRateTally(["A"], [])
+        for number in range(25):
+            share = rng.beta(2, 1)
+            for _ in range(rng.integers(1, 9)):
+                tally.add("A", RubricOutcome(Outcome.SCORED, passed=bool(rng.random() < share)), number + 1)
+        rate = tally.pass_rates()[0].overall
+        covered += rate.interval.low <= 2 / 3 <= rate.interval.high
+        alone = wilson_interval(rate.passed, rate.scored)
+        blind += alone.low <= 2 / 3 <= alone.high
+    assert 0.93 < covered / 1000 < 0.98
+    assert blind / 1000 < 0.9
+
+
+def test_the_sheet_of_pass_rates_says_that_conversations_are_too_few(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    rows = [["Query", "Bot_A", "Context", "Conversation_ID"]]
+    rows += [[f"What is dock {n}?", f"Dock {n} holds.", f"Dock {n} holds.", f"c{n // 5}"] for n in range(20)]
+    write_table(tmp_path / "a.csv", *rows)
+    (tmp_path / "config.ini").write_text("[rubric]\nfile = r.json\n")
+    (tmp_path / "r.json").write_text(json.dumps(RUBRIC))
+    assert run_cli("a.csv", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
+    (sheet,) = [each for each in load_workbook(tmp_path / "r.xlsx") if each["A1"].value == "Criterion"]
+    header = [cell.value for cell in sheet[1]]
+    cell = sheet.cell(2, header.index("95 % low") + 1)
+    assert cell.value is None
+    assert "Fewer than 5 conversations are too few for an interval." in cell.comment.text
+    assert "clusters" not in json.loads((tmp_path / "out.json").read_text())["rubric"][0]["overall"]
 
 
 @pytest.mark.parametrize("bots", [1, 2])

@@ -30,7 +30,7 @@ from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.findings import Findings
 from rag_eval.results.pass_rates import BotPassRates, PassRate
-from rag_eval.results.summary import BotSummary, Spent, Summary, of_queries
+from rag_eval.results.summary import FEWEST_ROWS, BotSummary, Spent, Summary, of_queries
 from rag_eval.retrieval import (
     DEFAULT_CUTOFFS,
     LABELS,
@@ -266,8 +266,8 @@ def pass_rate_columns(facts: RunFacts) -> list[Column[_RateLine]]:
         plain_column("Criterion", 34, Look.NAME, lambda line: line.criterion),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
         Column("Pass Rate", 10, lambda line: _rate_cell(line.rate.rate), about="Passed ÷ Judged."),
-        Column("95 % low", 9, lambda line: _rate_cell(_bounds(line)[0]), about=_ABOUT_INTERVAL),
-        Column("95 % high", 9, lambda line: _rate_cell(_bounds(line)[1]), about=_ABOUT_INTERVAL),
+        Column("95 % low", 9, lambda line: _bound_cell(line.rate, 0), about=_ABOUT_INTERVAL),
+        Column("95 % high", 9, lambda line: _bound_cell(line.rate, 1), about=_ABOUT_INTERVAL),
         plain_column("Passed", 9, Look.COUNT, lambda line: line.rate.passed),
         plain_column("Judged", 9, Look.COUNT, lambda line: line.rate.scored),
         plain_column("Not Judged", 9, Look.COUNT, lambda line: line.rate.failed, _ABOUT_NOT_JUDGED),
@@ -279,11 +279,14 @@ def _rate_cell(rate: float | None) -> Cell:
     return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
 
 
-def _bounds(line: _RateLine) -> tuple[float | None, float | None]:
-    from rag_eval.results.intervals import wilson_interval
-
-    interval = wilson_interval(line.rate.passed, line.rate.scored)
-    return (None, None) if interval is None else (interval.low, interval.high)
+def _bound_cell(rate: PassRate, end: int) -> Cell:
+    interval = rate.interval
+    if interval is None and rate.scored:
+        few = Note(
+            f"Fewer than {FEWEST_ROWS} conversations are too few for an interval.", NoteKind.NOT_APPLICABLE
+        )
+        return Cell(None, Look.NOT_APPLICABLE, few)
+    return _rate_cell((interval.low, interval.high)[end] if interval else None)
 
 
 # Retrieval

@@ -278,6 +278,12 @@ def _interval(interval: "Interval | None") -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
 
 
+def _without_clusters(rates: Json) -> Json:
+    for rate in (rates["overall"], *rates["criteria"].values()):
+        del rate["clusters"]
+    return rates
+
+
 def _fields(record: Any, without: Collection[str] = ()) -> Json:
     """The record's fields in their order, each as it is."""
     return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in without}
@@ -285,7 +291,7 @@ def _fields(record: Any, without: Collection[str] = ()) -> Json:
 
 _PLAIN: Mapping[type, Callable[[Any], Any]] = {
     Alignment: asdict,
-    BotPassRates: asdict,
+    BotPassRates: lambda rates: _without_clusters(asdict(rates)),
     Change: _changed,
     Look: asdict,
     RetrievalSummary: _retrieval,

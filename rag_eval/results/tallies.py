@@ -8,6 +8,7 @@ from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.human_alignment import AlignmentTally
+from rag_eval.results.looks import conversation_of
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
 from rag_eval.results.stored import State, from_json, to_json
@@ -74,7 +75,7 @@ class Tallies:
         if self._since_last and self._since_last is not self._comparison:
             self._since_last.add(result)
         if self._pass_rates and result.rubric:
-            self._pass_rates.add(result.case.bot, result.rubric)
+            self._pass_rates.add(result.case.bot, result.rubric, conversation_of(result.case))
         if self._alignment:
             self._alignment.add(result)
         if self._pairs:
