@@ -786,16 +786,17 @@ def pairs(simulations: int) -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for bots, queries in ((2, 60), (3, 60), (6, 120), (12, 200)):
+        runs = simulations if bots < 12 else simulations // 5
         for case in _PAIR_CASES:
             rng = np.random.default_rng(bots)
             wrong, holds, strong = 0, [], []
-            for _ in range(simulations):
+            for _ in range(runs):
                 (found,) = _compared_in_pairs(rng, bots, queries, case)
                 wrong += _claims(found)
                 holds += [_holds(pair.interval, 0.5) for pair in found.pairs if pair.interval]
                 strong += [_holds(each.interval, 0.5) for each in found.strengths if each.interval]
             shown = " | ".join(map(str, case))
-            shares = [wrong / simulations, np.mean(holds), *([np.mean(strong)] if strong else [])]
+            shares = [wrong / runs, np.mean(holds), *([np.mean(strong)] if strong else [])]
             print(f"| {bots} | {queries} | {shown} | {_percents(shares)} |", flush=True)
 
 
