@@ -190,6 +190,34 @@ def test_a_history_that_cannot_be_read_is_named_with_its_labels(run_cli: Run, tm
     assert f"column 'History' (C): {why}" in run_cli("a.csv", "--show", "--map", "History=history").err
 
 
+TOOLS = {
+    "zendesk": ("ticket_id", "author_role", "body", "end-user", "agent"),
+    "chatwoot": ("conversation_id", "message_type", "content", "incoming", "outgoing"),
+    "chatwoot bot": ("conversation_id", "sender_type", "content", "customer", "agent_bot"),
+}
+"""Names of the id, the speaker and the text, and who speaks."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_messages_of_help_desks_are_read(tool: str, tmp_path: Path) -> None:
+    *header, user, bot = TOOLS[tool]
+    rows = [
+        header,
+        *(["7", name, said] for name, said in zip((user, bot) * 2, (*TEXTS, "And?", "No."), strict=True)),
+    ]
+    _, second = read_table(write_table(tmp_path / "a.csv", *rows)).rows
+    assert (second.query, second.cases[0].response, second.cases[0].history) == ("And?", "No.", TURNS)
+
+
+def test_conversations_of_training_data_are_read(tmp_path: Path) -> None:
+    """ShareGPT's form."""
+    said = zip(("human", "gpt") * 2, (*TEXTS, "And?", "No."), strict=True)
+    record = {"id": "x", "conversations": [{"from": name, "value": text} for name, text in said]}
+    (tmp_path / "a.json").write_text(json.dumps([record]))
+    case = case_of(tmp_path / "a.json")
+    assert (case.query, case.response, case.history) == ("And?", "No.", TURNS)
+
+
 def test_messages_of_unknown_speakers_are_refused_with_their_names(run_cli: Run, tmp_path: Path) -> None:
     rows = [["conversation_id", "sender", "content"]]
     rows += [["c1", name, f"text {n}"] for n, name in enumerate(("Anna", "Otto", "Anna"))]
@@ -198,6 +226,9 @@ def test_messages_of_unknown_speakers_are_refused_with_their_names(run_cli: Run,
         "each row is one message, but the speakers in column 'sender' (B) do not say who is the user and who is the "
         "bot ('Anna' and 'Otto'); write user, assistant, or system for other speakers"
     ) in run_cli("a.csv", "--show").err
+    rows = [*rows[:1], *(["c1", name, "text"] for name in ("user", "bot", "Anna", "user"))]
+    write_table(tmp_path / "a.csv", *rows)
+    assert "who is the bot ('Anna'); write user" in run_cli("a.csv", "--show").err
 
 
 @pytest.mark.parametrize("text", ["", " ", "[]", "{}", "null"])

@@ -53,7 +53,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
-from rag_eval.tables.speakers import is_speakers
+from rag_eval.tables.speakers import is_speaker, is_speakers
 from rag_eval.tables.spending import DOUBTS
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
 
@@ -486,6 +486,8 @@ def _row_per_message(place: str, header: Sequence[Cell], rows: Sequence[Row], ro
             use = ColumnUse(column_letter(index), str(name), "")
             shown = " and ".join(f"'{each[:60]}'" for each in islice(found, 2))
             if not is_speakers(speakers):
+                unknown = [each for each in found if not is_speaker(each)] or [*found]
+                shown = " and ".join(f"'{each[:60]}'" for each in unknown[:2])
                 return (
                     f"{place}: each row is one message, but the speakers in column {use} do not say who is the user "
                     f"and who is the bot ({shown}); write user, assistant, or system for other speakers"

@@ -23,7 +23,8 @@ _TEXTS = (
 )  # fmt: skip
 _SPEAKERS = frozenset(
     (
-        "role", "speaker", "from", "sender", "sender type", "author", "author role", "author type", "participant",
+        "role", "speaker", "from", "sender", "sender type", "message type", "direction",
+        "author", "author role", "author type", "participant",
         "rolle", "sprecher", "absender", "rôle", "rol", "ruolo", "papel", "emisor", "remetente", "mittente", "afzender",
         "角色", "役割", "話者", "送信者", "发送者", "發送者",
     )

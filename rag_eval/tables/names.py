@@ -42,7 +42,7 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
         QUERY: (
             "user_input", "user_query", "user_question", "user_prompt", "user_message", "user_request", "query_text",
             "question_text", "input_text", "input_query", "input_question", "query_str", "search_query", "instruction",
-            "message", "messages", "conversation", "inputs", "questions", "queries", "prompts",
+            "message", "messages", "conversation", "conversations", "inputs", "questions", "queries", "prompts",
         ),
         REFERENCE: (
             "ground_truths", "ground_truth_answer", "reference_answer", "reference_answers", "reference_response",
@@ -168,7 +168,7 @@ IDS = (
 """Names of a column that tells queries apart."""
 CONVERSATIONS = ("conversation_id", "dialogue_id", "dialog_id", "chat_id", "thread_id")
 """Names of a column with the id of the conversation that the row is a part of."""
-CHATS = ("messages", "conversation")
+CHATS = ("messages", "conversation", "conversations")
 """Those names of a query whose cells may be whole conversations: next to another query they tell its earlier turns."""
 PASSAGES = (
     "passage",

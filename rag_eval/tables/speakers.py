@@ -8,14 +8,15 @@ from typing import NamedTuple
 from rag_eval.records import ASSISTANT, USER, Turn
 
 USERS = (
-    "user", "human", "customer", "client", "end user", "end-user", "enduser", "visitor", "contact", "requester",
-    "utilisateur", "utilisatrice", "usager", "cliente",
+    "user", "human", "customer", "client", "end user", "end-user", "enduser", "visitor", "requester",
+    "caller", "guest", "lead", "incoming",    "utilisateur", "utilisatrice", "usager", "cliente",
     "nutzer", "nutzerin", "benutzer", "benutzerin", "anwender", "kunde", "kundin",
     "usuario", "usuaria", "usuário", "usuária", "utilizador", "utilizadora", "utente", "gebruiker", "klant",
     "ユーザー", "ユーザ", "利用者", "顧客", "お客様", "用户", "用戶", "使用者", "客户", "客戶", "顾客",
 )  # fmt: skip
 BOTS = (
-    "assistant", "ai", "agent", "bot", "chatbot", "gpt", "chatgpt", "model", "support",
+    "assistant", "ai", "agent", "bot", "chatbot", "gpt", "chatgpt", "model", "support", "agentbot",
+    "agent bot", "outgoing",
     "assistante", "assistent", "assistentin", "ki", "modell", "kundenservice", "asistente", "agente", "modelo",
     "assistente", "modello", "modèle", "medewerker",
     "アシスタント", "ボット", "モデル", "助手", "智能助手", "助理", "机器人", "機器人", "客服", "模型",
@@ -51,7 +52,7 @@ def role_of(speaker: str) -> str:
 
 
 def _plain(word: str) -> str:
-    return _NUMBER.sub("", word.strip().casefold())
+    return _NUMBER.sub("", word.strip().casefold().replace("_", " "))
 
 
 _NUMBER = re.compile(r"[\s_#-]*\d+$")
