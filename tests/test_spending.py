@@ -87,6 +87,9 @@ def roles(table: Table) -> dict[str, tuple[str, str | None, str]]:
         ("cost_usd_atlas", "cost", "USD", 2.5),
         ("Cost_Atlas (ct)", "cost", "ct", 2.5),
         ("Tokens_Atlas", "cost", "tokens", 2.5),
+        ("Latency (Atlas)", "latency", "", 2.5),
+        ("Atlas: latency", "latency", "", 2.5),
+        ("Atlas: Cost [USD]", "cost", "USD", 2.5),
     ],
 )
 def test_a_column_of_one_bot_has_the_unit_of_its_name(
@@ -153,6 +156,8 @@ def test_a_row_per_passage_has_the_numbers_of_its_response_once(tmp_path: Path) 
         ("latency_ms", ["inf", 3], "row 2, 'inf' is not a number"),
         ("latency_ms", ["1e99", 3], "row 2, '1e99' is too large"),
         ("Cost_Center", [4711, 4712], ""),
+        ("prompt_tokens", [5, 6], ""),
+        ("usage.completion_tokens", [5, 6], ""),
         ("gradingResult.tokensUsed.total", [5, 6], ""),
         ("Cost", ["N/A", "-"], "row 2, 'N/A', and no other cell has a number"),
         ("Cost", ["", ""], ""),
@@ -165,8 +170,6 @@ def test_a_row_per_passage_has_the_numbers_of_its_response_once(tmp_path: Path) 
         ),
         ("cost", ["3", "12 apples"], "row 3, '12 apples' is not a number"),
         ("cost", ["0:00:02", "0:00:03"], "row 2, '0:00:02' is not a number"),
-        ("Latency_B (ms)", [5, 6], "no bot is called 'b'"),
-        ("Cost_B_USD", [5, 6], "no bot is called 'b'"),
     ],
 )
 def test_a_guess_does_no_harm(tmp_path: Path, header: str, cells: list[object], warning: str) -> None:
@@ -201,6 +204,31 @@ def test_columns_that_contradict_each_other_are_not_used(
     )
     assert spending(table) == [{}, {}]
     assert len([each for each in table.warnings if why in each]) == 2
+
+
+@pytest.mark.parametrize("header", ["Latency_C (ms)", "Cost_C_USD"])
+def test_a_latency_or_cost_of_an_unknown_bot_is_pointed_out(tmp_path: Path, header: str) -> None:
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_B", header], ["q", "a", "b", 5])
+    (warning,) = read_table(path).warnings
+    assert f"'{header}' (D) looks like a latency or a cost and was not used: no bot is called 'c'." in warning
+
+
+def test_parts_of_a_cost_and_of_a_latency_are_no_bots(tmp_path: Path) -> None:
+    """As LangSmith, Langfuse and OpenAI write them."""
+    names = [
+        "total_tokens",
+        "prompt_tokens",
+        "totalCost",
+        "input_cost_usd",
+        "retrieval_latency_ms",
+        "latency",
+    ]
+    path = write_table(
+        tmp_path / "in.csv", ["input", "output", *names], ["q", "a", 5, 6, "$0.02", 1, 7, "1.5s"]
+    )
+    table = read_table(path)
+    assert spending(table) == [{"cost": 0.02, "latency": 1500.0}]
+    assert table.warnings == ()
 
 
 def test_a_column_that_names_no_bot_belongs_to_none_of_several(tmp_path: Path) -> None:
@@ -261,6 +289,8 @@ WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]
     ("coût", ["1", "2"], "cost", "", [1, 2]),
     ("COUT_TOTAL_EUR", ["1", "2"], "cost", "EUR", [1, 2]),
     ("costs", ["5", "6"], "cost", "", [5, 6]),
+    ("コスト", ["12円", "3 JPY"], "cost", "JPY", [12, 3]),
+    ("processing_time_s", ["1", "2"], "latency", "s", [1000, 2000]),
     ("Latenz (ms)", ["1240", "1.240,5"], "latency", "ms", [1240, 1240.5]),
     ("Antwortzeit Sekunden", ["1,5", "2"], "latency", "sekunden", [1500, 2000]),
     ("temps de réponse", ["1 s", "900 ms"], "latency", "ms", [1000, 900]),
@@ -1272,6 +1302,7 @@ OPTIONS: Mapping[str, Sequence[object]] = {
     "map": ("--map", "Latency_Bad (ms)=ignore"),
     "columns": ("--config", "other.ini"),
     "redact": ("--redact", "--junit", "g.xml"),
+    "against": ("--against", "in.xlsx"),
 }
 
 

@@ -184,7 +184,7 @@ SPENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         LATENCY: (
             "latency", "total_latency", "response_latency", "response_time", "completion_time", "execution_time",
-            "elapsed_time",
+            "elapsed_time", "processing_time", "generation_time", "inference_time", "time_taken",
             "Latenz", "Antwortzeit", "latence", "temps de réponse", "latencia", "tiempo de respuesta", "latência",
             "tempo de resposta", "latenza", "tempo di risposta", "latentie", "responstijd", "レイテンシ", "応答時間",
             "延迟", "延遲", "响应时间", "回應時間",
@@ -220,7 +220,8 @@ DOLLAR = "$"
 _MONEY: Mapping[str, str] = MappingProxyType(
     {
         "us$": "USD", "$": DOLLAR, "dollar": DOLLAR, "dollars": DOLLAR, "€": "EUR", "euro": "EUR", "euros": "EUR",
-        "£": "GBP", "₹": "INR", "₩": "KRW", "¥": "¥", "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct",
+        "£": "GBP", "₹": "INR", "₩": "KRW", "¥": "¥", "円": "JPY", "元": "CNY",
+        "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct",
         "micros": "micros",
     }
 )  # fmt: skip
@@ -515,7 +516,7 @@ def _rest(name: str, own: str) -> str | None:
         return ""
     if name.startswith(f"{own} "):
         return name.removeprefix(f"{own} ")
-    return name.removesuffix(f" {own}") if name.endswith(f" {own}") else None
+    return name.removesuffix(f" {own}").rstrip(" :") if name.endswith(f" {own}") else None
 
 
 def _without_unit(rest: str, role: str) -> Iterator[tuple[str, str]]:

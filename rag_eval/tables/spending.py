@@ -68,7 +68,7 @@ def assigned(
     left_out: dict[int, Assigned] = {}
     for column in columns:
         use, rank = _read(column, bots)
-        if use is None:
+        if use is None or (is_shared and use.why):  # of a part of the bot, such as its retrieval
             continue
         use = use._replace(unit=units.get(use.role, use.unit))
         if use.why or (column.fault and not column.role):
@@ -85,7 +85,9 @@ def assigned(
             if its_rank != best:
                 left_out[column.place] = use._replace(why=f"'{first[0].header[:60]}' is the {use.role}")
             elif len(first) > 1 and not column.role:
-                left_out[column.place] = use._replace(why=_SEVERAL)
+                others = ", ".join(f"'{each.header[:60]}'" for each in first if each is not column)
+                why = f"{_SEVERAL} ({others}); choose one with --map COLUMN={use.role}"
+                left_out[column.place] = use._replace(why=why)
             else:
                 uses[column.place] = use
     return {**left_out, **uses}
@@ -100,13 +102,15 @@ def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | N
     reading = next((each for each in readings if not each.owner or each.owner in bots), None)
     if reading is None:
         return _of_unknown_bot(column, readings), (False, 1)
-    use = Assigned(reading.role, bots.get(reading.owner, ""), reading.unit)
-    return use, reading.rank
+    if not reading.owner and folded(reading.unit) in bots:  # as in Latency (Atlas)
+        reading = reading._replace(owner=folded(reading.unit), unit="")
+    return Assigned(reading.role, bots.get(reading.owner, ""), reading.unit), reading.rank
 
 
 def _of_unknown_bot(column: SpendingColumn, readings: Collection[Spending]) -> Assigned | None:
     """The use of a column of amounts that a bot without a column has: `Cost_Center` may be about something else."""
-    sure = [each for each in readings if each.role == LATENCY or unit_named(each.role, each.unit)]
+    units = ((each, unit_named(each.role, each.unit)) for each in readings)
+    sure = [each for each, unit in units if each.role == LATENCY or (unit and unit not in TOKENS)]
     if not sure or column.fault != "":
         return None
     return Assigned(sure[-1].role, "", why=f"{_NO_BOT} '{sure[-1].owner[:60]}'")
@@ -142,7 +146,7 @@ def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> 
     agree = len({amounts.base for letter, amounts in its.items() if letter not in guessed}) < 2
     for letter in its:
         if letter in guessed or not agree:
-            yield letter, f"{_UNITS_DIFFER} ({shown}); name one unit in all headers"
+            yield letter, f"{_UNITS_DIFFER} ({shown}); name one unit in all headers, or in all cells"
 
 
 def _know_dollars(columns: Collection["Amounts"]) -> None:
