@@ -33,6 +33,7 @@ from rag_eval.report.page.row_record import row_record
 from rag_eval.results.comparison import compare_with_best
 from rag_eval.results.findings import find
 from rag_eval.results.head_to_head import PairTally
+from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
 from rag_eval.results.intervals import reported_interval, wilson_interval
 from rag_eval.results.looks import key_of, planned_looks
 from rag_eval.results.pass_rates import PassRate, PassRateTally
@@ -1034,6 +1035,38 @@ def test_the_sheet_of_pass_rates_says_that_conversations_are_too_few(
     assert cell.value is None
     assert "Fewer than 5 conversations are too few for an interval." in cell.comment.text
     assert "clusters" not in json.loads((tmp_path / "out.json").read_text())["rubric"][0]["overall"]
+
+
+def agreement(pairs: Sequence[tuple[float, float]], size: int, *, with_ids: bool = True) -> HumanAgreement:
+    """Of score and label of conversations of so many equal rows; counted in two parts."""
+    parts = [AlignmentTally(("A",), {"faithfulness": 0.5}) for _ in range(2)]
+    for number, (judge, human) in enumerate(pairs):
+        for row in range(size):
+            result = scored(number * size + row, "A", judge, f"c{number}" if with_ids else "")
+            case = replace(result.case, human={"faithfulness": human})
+            parts[2 * number >= len(pairs)].add(replace(result, case=case))
+    parts[0].merge(parts[1].state())
+    (found,) = parts[0].alignment().agreements
+    return found
+
+
+def test_agreement_with_people_counts_a_conversation_as_one() -> None:
+    rng = np.random.default_rng(5)
+    pairs = [(float(a), float(np.clip(a + rng.normal(0, 0.2), 0, 1))) for a in rng.uniform(0, 1, 30)]
+    one, six, blind = (
+        agreement(pairs, size, with_ids=with_ids) for size, with_ids in ((1, True), (6, True), (6, False))
+    )
+    assert agreement(pairs, 1, with_ids=False) == one
+
+    def widths(found: HumanAgreement) -> list[float]:
+        assert found.correlation is not None
+        intervals = (found.kappa.interval, found.correlation.interval)
+        return [each.high - each.low for each in intervals if each is not None]
+
+    assert widths(six) == pytest.approx(widths(one), rel=0.25)
+    assert all(of_rows < 0.6 * of_talks for of_rows, of_talks in zip(widths(blind), widths(six), strict=True))
+    assert (six.kappa.kappa, six.count) == (blind.kappa.kappa, blind.count)
+    assert widths(agreement(pairs[:4], 6)) == []
 
 
 @pytest.mark.parametrize("bots", [1, 2])

@@ -20,6 +20,7 @@ from rag_eval.results.intervals import (
     resampled_counts,
     student_quantile,
 )
+from rag_eval.results.summary import FEWEST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ def cohen_kappa(
     *,
     weights: Literal["quadratic"] | None = None,
     categories: Sequence[Hashable] | None = None,
+    groups: Sequence[int] | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -50,7 +52,8 @@ def cohen_kappa(
     """Agreement of two raters beyond chance (Cohen 1960; 1968 with quadratic weights), with raw agreement.
 
     `categories` gives their order, which quadratic weights need; without it they are sorted. A rating that
-    is none of them, or ratings of different length, raise ValueError.
+    is none of them, or ratings of different length, raise ValueError. `groups` are numbers of what each item belongs
+    to, such as a conversation: the interval resamples these, and there is none for fewer than FEWEST_ROWS of them.
     """
     names = list(categories) if categories is not None else sorted({*first, *second})  # type: ignore[type-var]
     table = _crosstab(first, second, names)
@@ -64,7 +67,11 @@ def cohen_kappa(
         return CohenKappa(None, None, raw, count)
     interval = None
     if raw < 1 and not _has_constant_rater(table):
-        interval = _kappa_interval(table, disagreement, kappa, confidence, resamples, seed)
+        if groups is None:
+            interval = _kappa_interval(table, disagreement, kappa, confidence, resamples, seed)
+        else:
+            places = [[names.index(rating) for rating in ratings] for ratings in (first, second)]
+            interval = _interval_over_groups(places, groups, disagreement, kappa, confidence, resamples, seed)
     return CohenKappa(kappa, interval, raw, count)
 
 
@@ -116,6 +123,28 @@ def _kappa_interval(
     replicates = np.concatenate(draws)
     replicates = replicates[~np.isnan(replicates)]
     return _bounds(replicates, kappa, count, confidence)
+
+
+def _interval_over_groups(
+    places: Sequence[Sequence[int]],
+    groups: Sequence[int],
+    disagreement: Floats,
+    kappa: float,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> Interval | None:
+    """The same over groups of items; `places` are the categories of each rater's ratings."""
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    if len(numbers) < FEWEST_ROWS:
+        return None
+    tables = np.zeros((len(numbers), *disagreement.shape))
+    np.add.at(tables, ([numbers[group] for group in groups], *places), 1)
+    rng = np.random.default_rng(seed)
+    blocks = pooled(tables.reshape(len(numbers), -1), rng)
+    sums = np.concatenate([counts @ blocks for counts in resampled_counts(len(blocks), resamples, rng)])
+    replicates = _kappas(sums.reshape(-1, *disagreement.shape), disagreement)
+    return _bounds(replicates[~np.isnan(replicates)], kappa, len(blocks), confidence)
 
 
 def _bounds(replicates: Floats, estimate: float, count: int, confidence: float) -> Interval:
@@ -178,10 +207,14 @@ class Correlation:
     count: int
 
 
-def spearman(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95) -> Correlation | None:
+def spearman(
+    first: ArrayLike, second: ArrayLike, *, groups: Sequence[int] | None = None, confidence: float = 0.95
+) -> Correlation | None:
     """Spearman's rank correlation, −1..1, ties sharing their mean rank; None when either side is constant.
 
-    The interval is Fisher's z with the variance of Bonett and Wright (2000). ValueError if the lengths differ.
+    The interval is Fisher's z with the variance of Bonett and Wright (2000). ValueError if the lengths differ. `groups`
+    are numbers of what each pair belongs to: the variance is then larger by the factor by which it is in the linearised
+    correlation, and there is no interval for fewer than FEWEST_ROWS of them.
     """
     x, y = (_ranks(np.asarray(values, dtype=float)) for values in (first, second))
     if len(x) != len(y):
@@ -193,8 +226,16 @@ def spearman(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95) -
     rho = min(1.0, max(-1.0, float(x @ y) / scale))
     if len(x) < 4 or abs(rho) > 1 - TINY:
         return Correlation(rho, None, len(x))
-    error = math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
-    half = NORMAL.inv_cdf((1 + confidence) / 2) * error
+    reach, error = NORMAL.inv_cdf((1 + confidence) / 2), math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
+    if groups is not None:
+        _, places = np.unique(groups, return_inverse=True)
+        parts = x * y / scale - rho / 2 * (x**2 / (x @ x) + y**2 / (y @ y))  # in the correlation, linearised
+        sums = np.bincount(places, weights=parts)
+        if len(sums) < FEWEST_ROWS:
+            return Correlation(rho, None, len(x))
+        error *= math.sqrt(max(1.0, float(sums @ sums) / float(parts @ parts)))
+        reach = student_quantile((1 + confidence) / 2, len(sums) - 1)
+    half = reach * error
     bounds = Interval(math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
     return Correlation(rho, bounds, len(x))
 

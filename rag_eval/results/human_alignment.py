@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
+from rag_eval.results.looks import conversation_of
 from rag_eval.results.paired import JoinedValues, Largest, kappa, mean, mean_absolute_error
 from rag_eval.results.stored import State
 from rag_eval.texts.display import percent, shorten
@@ -132,7 +133,7 @@ class AlignmentTally:
         """`thresholds` by name of a metric, or toxicity; for everything else it is 0.5. `strata` as in RunFacts."""
         self._bots = tuple(bots)
         self._strata = strata
-        self._rated: dict[str, list[tuple[float | None, Mapping[str, float]]]] = {}
+        self._rated: dict[str, list[tuple[float | None, Mapping[str, float], int]]] = {}
         self._thresholds = thresholds
         self._criteria = frozenset(criteria)
         self._labels = {**SCORE_LABELS, **{criterion: criterion for criterion in criteria}}
@@ -143,16 +144,17 @@ class AlignmentTally:
 
     def add(self, result: CaseResult) -> None:
         case = result.case
+        cluster = conversation_of(case)
         for name, label in self._labels.items():
             judge, human = self._judged(result, name), case.human.get(name)
             bot = ALL_BOTS if name == TOXICITY else case.bot
             pairs = self._columns[name][bot]
             if said := {rater: labels[name] for rater, labels in case.labels.items() if name in labels}:
-                self._rated.setdefault(name, []).append((judge, said))
+                self._rated.setdefault(name, []).append((judge, said, cluster))
             if name != TOXICITY or case.row != self._row:
                 if case.stratum:
                     pairs.in_stratum(case.stratum)
-                pairs.add(judge, human)
+                pairs.add(judge, human, cluster=cluster)
             elif human is None or not pairs.label_last(human):
                 continue  # the query was counted with another bot's case
             if judge is not None and human is not None and judge != human:
@@ -179,7 +181,7 @@ class AlignmentTally:
             for bot, pairs in bots.items():
                 self._columns[name][bot].merge(pairs)
         for name, cases in state["rated"].items():
-            self._rated.setdefault(name, []).extend((judge, said) for judge, said in cases)
+            self._rated.setdefault(name, []).extend((judge, said, cluster) for judge, said, cluster in cases)
         for each in state["largest"]:
             self._keep(Disagreement(**{**each, "line": self._lines + each["line"]}))
         self._lines += state["lines"]
@@ -215,31 +217,31 @@ class AlignmentTally:
         implied = self._implied(name, columns)
         for bot, pairs in columns.items():
             corrected = pairs.corrected_mean(self._sizes(name, bot))
-            found = self._agreement(name, bot, pairs.common()[1], pairs.only(_HUMAN))
+            found = self._agreement(name, bot, pairs, pairs.only(_HUMAN))
             yield replace(found, corrected=corrected, implied=implied if len(columns) == 1 else None)
         if len(columns) > 1:
             together = JoinedValues()
             for pairs in columns.values():
                 together.merge(pairs.state())
-            found = self._agreement(name, ALL_BOTS, together.common()[1], together.only(_HUMAN))
+            found = self._agreement(name, ALL_BOTS, together, together.only(_HUMAN))
             yield replace(found, implied=implied)
         yield from self._agreements_of_raters(name)
 
     def _agreements_of_raters(self, name: str) -> Iterator[HumanAgreement]:
         """The judge with each rater, if there are several, and each rater with the others: all bots together."""
         cases = self._rated.get(name, [])
-        raters = sorted({rater for _, said in cases for rater in said})
+        raters = sorted({rater for _, said, _ in cases for rater in said})
         for rater in raters if len(raters) > 1 else ():
             pairs = JoinedValues()
-            for judge, said in cases:
-                pairs.add(judge, said.get(rater))
-            found = self._agreement(name, ALL_BOTS, pairs.common()[1], pairs.only(_HUMAN))
+            for judge, said, cluster in cases:
+                pairs.add(judge, said.get(rater), cluster=cluster)
+            found = self._agreement(name, ALL_BOTS, pairs, pairs.only(_HUMAN))
             yield replace(found, raters=(JUDGE, rater))
         for one, other in combinations(raters, 2):
             pairs = JoinedValues()
-            for _, said in cases:
-                pairs.add(said.get(one), said.get(other))
-            found = self._agreement(name, ALL_BOTS, pairs.common()[1], 0)
+            for _, said, cluster in cases:
+                pairs.add(said.get(one), said.get(other), cluster=cluster)
+            found = self._agreement(name, ALL_BOTS, pairs, 0)
             yield replace(
                 found,
                 raters=(one, other),
@@ -272,12 +274,11 @@ class AlignmentTally:
                 weights.append(weight)
         return implied_threshold(judge, human, weights) if len(judge) >= FEWEST_LABELS else None
 
-    def _agreement(
-        self, name: str, bot: str, both: Sequence[Sequence[float]], unjudged: int
-    ) -> HumanAgreement:
+    def _agreement(self, name: str, bot: str, pairs: JoinedValues, unjudged: int) -> HumanAgreement:
         from rag_eval.results.agreement import spearman
 
-        judge, human = both
+        cases, (judge, human) = pairs.common()
+        groups = pairs.groups(cases)
         is_criterion = name in self._criteria
         threshold = 0.5 if is_criterion else self._thresholds.get(name, 0.5)
         return HumanAgreement(
@@ -288,8 +289,8 @@ class AlignmentTally:
             unjudged=unjudged,
             human_mean=mean(human),
             judge_mean=mean(judge),
-            kappa=kappa(judge, human, is_verdict=is_criterion),
-            correlation=None if is_criterion or not judge else spearman(judge, human),
+            kappa=kappa(judge, human, is_verdict=is_criterion, groups=groups),
+            correlation=None if is_criterion or not judge else spearman(judge, human, groups=groups),
             mean_absolute_error=mean_absolute_error(judge, human),
             threshold=threshold,
             positives=_share([a >= threshold for a, b in zip(judge, human, strict=True) if b >= threshold]),

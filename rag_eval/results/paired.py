@@ -52,13 +52,13 @@ class JoinedValues:
 
     def state(self) -> State:
         """What was added, for `merge`."""
-        return {"columns": list(self.columns)}
+        return {"columns": list(self.columns), "clusters": self.clusters}
 
     def merge(self, state: State) -> None:
         """Add the cases of a part of the run, which come after those that were added so far."""
         for column, more in zip(self.columns, state["columns"], strict=True):
             column.extend(more)
-        self.clusters.extend([0] * (len(self) - len(self.clusters)))
+        self.clusters.extend(state["clusters"])
 
     def column(self, number: int) -> list[float]:
         """The values of one column, whatever the others have."""
@@ -69,6 +69,14 @@ class JoinedValues:
         columns = [self.columns[number] for number in numbers] or self.columns
         has_all = [not any(map(math.isnan, case)) for case in zip(*columns, strict=True)]
         return list(compress(range(len(self)), has_all)), [list(compress(each, has_all)) for each in columns]
+
+    def groups(self, cases: Sequence[int]) -> list[int] | None:
+        """Of the cases with these numbers: the conversation, or another number; None if no conversation has several."""
+        told = [self.clusters[case] for case in cases]
+        named = [each for each in told if each]
+        if len({*named}) == len(named):
+            return None
+        return [each or -case - 1 for each, case in zip(told, cases, strict=True)]
 
     def only(self, number: int) -> int:
         """How many cases have a value in this column, and in no other."""
@@ -104,12 +112,14 @@ def kappa_options(*, is_verdict: bool) -> dict[str, Any]:
     return {"categories": (0.0, 1.0)} if is_verdict else {"categories": range(BANDS), "weights": "quadratic"}
 
 
-def kappa(one: Sequence[float], other: Sequence[float], *, is_verdict: bool) -> "CohenKappa":
-    """Cohen's kappa of two columns."""
+def kappa(
+    one: Sequence[float], other: Sequence[float], *, is_verdict: bool, groups: Sequence[int] | None = None
+) -> "CohenKappa":
+    """Cohen's kappa of two columns. `groups` are those of cohen_kappa."""
     from rag_eval.results.agreement import cohen_kappa
 
     rated = (ratings(values, is_verdict=is_verdict) for values in (one, other))
-    return cohen_kappa(*rated, **kappa_options(is_verdict=is_verdict))
+    return cohen_kappa(*rated, groups=groups, **kappa_options(is_verdict=is_verdict))
 
 
 class Largest(Generic[Found]):
