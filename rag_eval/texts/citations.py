@@ -290,12 +290,40 @@ _BARE = re.compile(
 )
 _GOES_ON = re.compile(r"[ \t]+[a-zß-öø-ÿа-яё]")
 _PAIRED = re.compile(
-    r"(?<!\w)(?:intervals?|range|between|from|aged?|ages|array|list|vector|matrix|tuple|set|intervall|bereich|zwischen"
-    r"|alter|intervalos?|rango|entre|intervalles?|intervallo|liste|lista|интервал[еа]?)\s*\Z"
-    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|配列|区間|範囲)\s*\Z",
+    r"(?<!\w)(?:intervals?|rang(?:es?|ing)|scales?|between|from|aged?|ages|array|list|vector|matrix|tuple|set"
+    r"|intervalls?|bereichs?|spanne|\w*skala|zwischen|alter|intervalles?|plage|[ée]chelle|entre|intervalos?|rango|escala"
+    r"|faixa|intervallo|scala|fra|tra|bereik|schaal|tussen|skalan?|mellan|przedzia\w+|skal[iąęi]|zakres\w*|aralı\w+|ölçe\w+"
+    r"|liste|lista|интервал\w*|диапазон\w*|шкал\w+|между|مقياس|المقياس|نطاق|النطاق|बीच|पैमाने)"
+    r"(?:\s+(?:of|from|is|are|at|to|von|vom|bis|ist|de|du|des|est|es|van|di|da|è|от|पर|من))*\s*[:=]?\s*\Z"
+    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|等级|量表|配列|区間|範囲|段階|スケール|구간|범위|척도)[为是はで은는:：]?\s*\Z",
     re.IGNORECASE,
 )
 """Words that two numbers follow, as in "the interval [0, 1]"."""
+_VALUED = re.compile(
+    r"(?<!\w)(?:values?|numbers?|integers?|scores?|rat(?:ed?|ings?)|probabilit\w+|weights?|parameters?|normali\w+|scaled?|random"
+    r"|lies?|werte?|zahl(?:en)?|wahrscheinlichkeit\w*|note|bewert\w+|normier\w*|valeurs?|nombres?|notes?|probabilités?"
+    r"|valor(?:es)?|números?|notas?|probabilidad\w*|valor[ei]|numer[oi]|vot[oi]|waarden?|getal|cijfer|wartoś\w+|liczb\w+"
+    r"|значени\w+|числ\w+|оценк\w+)(?!\w)[^.;]{0,30}(?<!\w)"
+    r"(?:in|into|to|from|within|on|of|im|auf|von|dans|sur|à|de|en|a|em|su|da|di|op|van|w|z|od|в|на|от|из)\s*\Z"
+    r"|[∈]\s*\Z",
+    re.IGNORECASE,
+)
+"""A value and a preposition, as in "a number from [1, 10]"."""
+_TOLD = re.compile(
+    r"(?<!\w)(?:as|see|(?!normali|scaled)\w+(?:ed|own|ven|und|iben|geben|scritt[oi]|crit[oa]?s?))\s+\w+\s*\Z",
+    re.IGNORECASE,
+)
+"""Of a source, as in "the values described in [1, 2]"."""
+_COUNTED = re.compile(
+    r"\s?(?:(?:times|days?|weeks?|months?|years?|hours?|minutes?|seconds?|percent|people|persons|tablets?|pills?|stars?|points?"
+    r"|items?|mg|ml|kg|km|cm|mal|tagen?|wochen?|monaten?|jahren?|stunden?|minuten?|personen|tabletten|sternen?|punkten?"
+    r"|fois|jours?|semaines?|mois|ans?|heures?|comprimés?|personnes|étoiles?|veces|días?|semanas?|meses|años?|horas?|personas"
+    r"|estrellas|vezes|dias?|anos?|pessoas|volte|giorni|settimane|mesi|anni|ore|persone|compresse|keer|dagen|weken|maanden"
+    r"|jaar|uur|gånger|dagar|veckor|razy|dni|tygodni\w*|kez|gün|hafta|раза?|дн(?:я|ей)|недел\w+|месяц\w*|лет|час\w*)\b"
+    r"|[次天周岁歳回錠片颗번]|个月|小时|分钟|週間|時間|時間|시간|배)",
+    re.IGNORECASE,
+)
+"""What a range counts, as in "[1-3] times a day"."""
 _VARIABLES = """
     arr array arrays args argv params list lists lst items data nums numbers vec vector str string row rows col cols
     matrix mat tuple values vals keys elements buffer buf result results output input dict map obj grid dp memo stack
@@ -380,7 +408,16 @@ def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool
         return False
     if _NUMBERED.search(before):
         return not (_BARE.search(before) or _GOES_ON.match(text, form.end()))
-    return not (_PAIRED.search(before) and re.search(r"\d\D+\d", form[0]))
+    return not (re.search(r"\d\D+\d", form[0]) and _is_of_values(before, text, form))
+
+
+def _is_of_values(before: str, text: str, form: re.Match[str]) -> bool:
+    """Whether two numbers after these words are limits of values, as in "on a scale [1-5]"."""
+    if form["low"] is not None and _COUNTED.match(text, form.end()):
+        return True
+    if _PAIRED.search(before):
+        return True
+    return _VALUED.search(before) is not None and _TOLD.search(before) is None
 
 
 def _opening(text: str, form: re.Match[str]) -> str | None:
