@@ -66,6 +66,10 @@ def not_citations() -> list[str]:
         ("Loans last four weeks [1-3].", [1, 2, 3]),
         ("Loans last four weeks [1–2].", [1, 2]),
         ("Loans last four weeks[^2].", [2]),
+        ("Loans last four weeks [doc2].", [2]),
+        ("Loans last four weeks [doc1][doc3].", [1, 3]),
+        ("Loans last four weeks【2†source】.", [2]),
+        ("Loans last four weeks 【1†fees 2024.pdf】【3†source】.", [1, 3]),
         ("Loans last four weeks [2-7].", [2, 3, -7]),
         ("The loan period [1-3] is four weeks.", [1, 2, 3]),
         ("Four weeks is a usual value, as described in [1, 2].", [1, 2]),
@@ -105,7 +109,7 @@ def not_citations() -> list[str]:
 def test_citations_belong_to_the_sentence_that_they_follow(response: str, cited: list[int]) -> None:
     found = [each for each in read(response) if each[1]]
     assert [numbers for _, numbers in found] == [cited]
-    assert "[" not in found[0][0].replace("[2023]", "")
+    assert not {"[", "【"} & {*found[0][0].replace("[2023]", "")}
 
 
 def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> None:
@@ -129,6 +133,8 @@ def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> Non
     [
         ("[1] states that loans last four weeks.", [("states that loans last four weeks.", [1])]),
         ("[1][2] show that it is so.", [("show that it is so.", [1, 2])]),
+        ("[doc1][doc2] show that it is so.", [("show that it is so.", [1, 2])]),
+        ("It rose. 【2†source】 The next year it fell.", [("It rose.", [2]), ("The next year it fell.", [])]),
         ("[1], [2] and [3] say that it is so.", [("and say that it is so.", [1, 2, 3])]),
         ("It rose. [2] The next year it fell.", [("It rose.", [2]), ("The next year it fell.", [])]),
         ("It rose.[2] The next year it fell. [1]", [("It rose.", [2]), ("The next year it fell.", [1])]),

@@ -1,7 +1,7 @@
 """Citations in a response: numbers in square brackets that name chunks of its context. Pure, and without a judge.
 
-`[2]`, `[1][2]`, `[1, 2]`, `[1-3]` and `[^2]` after words are citations; `(1)`, `a[0]`, `[1](url)`, code, formulas and
-years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1, is known from all of its
+`[2]`, `[1][2]`, `[1, 2]`, `[1-3]`, `[^2]`, `[doc2]` and `【2†source】` after words are citations; `(1)`, `a[0]`,
+`[1](url)`, code, formulas and years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1, is known from all of its
 responses together: see `Habit`.
 """
 
@@ -245,11 +245,13 @@ class _Mark(NamedTuple):
 
 
 _NUMBER = r"(?:0|[1-9]\d{0,2})"
-_BRACKETED = re.compile(r"\[\^?\d")
+_BRACKETED = re.compile(r"\[(?:\^|doc)?\d|【\d")
 _FORM = re.compile(
     rf"\[(?:\^(?P<note>{_NUMBER})|(?P<low>{_NUMBER})\s?[-–]\s?(?P<high>{_NUMBER})"
-    rf"|(?P<several>{_NUMBER}(?:\s?[,;]\s?{_NUMBER})*+))\]"
+    rf"|(?P<several>{_NUMBER}(?:\s?[,;]\s?{_NUMBER})*+)|doc(?P<document>{_NUMBER}))\]"
+    rf"|【(?P<source>{_NUMBER})†[^】\n]{{1,80}}】"
 )
+"""`[doc2]` is how Azure OpenAI writes a citation, `【2†source】` how OpenAI does."""
 _MASKED = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|``[^`]+``|`[^`\n]+`|<(code|pre)\b.{0,4000}?</\1>"  # code
     r"|\$\$.{1,1000}?\$\$|\$(?=[^$\n]{0,200}[\\^_={}])[^$\n]{1,200}\$|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]"  # formulas
@@ -340,7 +342,7 @@ _ABBREVIATED = re.compile(
     re.IGNORECASE,
 )
 _LINE_BEGINS = re.compile(r"[ \t]*(?:(?:[-*•–>]|#+|\(?\d{1,2}[.)])[ \t]+)?[ \t*_]*")
-_RUN = r"(?:[ \t]?[,;&]?[ \t]?\[\^?\d[^\]\n]{0,20}\]){0,8}"
+_RUN = r"(?:[ \t]?[,;&]?[ \t]?(?:\[(?:\^|doc)?\d[^\]\n]{0,20}\]|【\d[^】\n]{0,80}】)){0,8}"
 _WORD_FOLLOWS = re.compile(_RUN + r"[ \t*_]*[^\W_]")
 _GOES_ON_FROM = re.compile(
     _RUN + r"(?:[ \t]+[a-zß-öø-ÿа-яё](?![a-z]*[A-Z])"
@@ -371,7 +373,7 @@ def _marks(plain: str, leads: bool) -> list[_Mark]:
         if not is_lead and not _is_in_place(plain, form, found):
             enumerates = enumerates or (opening is not None and bool(_WORD_FOLLOWS.match(plain, end)))
             continue
-        numbers = tuple(map(int, re.findall(r"\d+", form[0])))
+        numbers = tuple(map(int, re.findall(r"\d+", form["source"] or form[0])))
         if form["low"] is None or numbers[0] < numbers[1]:
             found.append(_Mark(form.start(), end, numbers, form["low"] is not None, is_lead))
     return found
@@ -402,7 +404,7 @@ def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool
     if not before.strip(" \t"):
         line = form.start() - len(before)
         return line > 0 and _is_line_of_marks(text, line)
-    if before.rstrip(" \t,;&").endswith("]"):
+    if before.rstrip(" \t,;&").endswith(("]", "】")):
         return bool(found) and not text[found[-1].end : form.start()].strip(" \t,;&")
     if not _are_words(before):
         return False
