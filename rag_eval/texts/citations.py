@@ -1,8 +1,8 @@
 """Citations in a response: numbers in square brackets that name chunks of its context. Pure, and without a judge.
 
 `[2]`, `[1][2]`, `[1, 2]`, `[1-3]`, `[^2]`, `[doc2]` and `【2†source】` after words are citations; `(1)`, `a[0]`,
-`[1](url)`, code, formulas and years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1, is known from all of its
-responses together: see `Habit`.
+`[1](url)`, code, formulas and years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1,
+is known from all of its responses together: see `Habit`.
 """
 
 import re
