@@ -484,7 +484,7 @@ class RunStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PlannedLook:
     """A planned look at a run before its end, or at its end."""
 
     rows: int
@@ -561,7 +561,7 @@ class RunFacts:
     """Names of the files of a run over several; none for one file."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
-    looks: tuple[Look, ...] = ()
+    looks: tuple[PlannedLook, ...] = ()
     """The planned looks, the last at the end; none unless the run was to stop when clear."""
     looks_taken: int = 0
     """How many of them there were."""

@@ -22,9 +22,9 @@ from rag_eval.records import (
     Case,
     CaseResult,
     FailureMode,
-    Look,
     Outcome,
     PairVerdict,
+    PlannedLook,
     RubricOutcome,
     Score,
     Turn,
@@ -845,7 +845,7 @@ def scored(row: int, bot: str, rqs: float, conversation: str = "", query: str = 
     )
 
 
-def folded(results: Iterable[CaseResult], looks: Sequence[Look] = ()) -> Summary:
+def folded(results: Iterable[CaseResult], looks: Sequence[PlannedLook] = ()) -> Summary:
     summarizer = Summarizer(("A", "B"), ("faithfulness",), 0.5, looks=looks)
     for result in results:
         summarizer.add(result)

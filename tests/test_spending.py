@@ -23,7 +23,7 @@ from test_scoring import WEIGHTS, flat, result
 
 from rag_eval import frames
 from rag_eval.errors import InputError
-from rag_eval.report.charts import Axis, Named, sides_of_names
+from rag_eval.report.charts import Axis, NamedMark, sides_of_names
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
@@ -1070,7 +1070,7 @@ def test_the_workbook_draws_a_point_for_each_bot_from_its_cells(run_cli: Run, tm
 def test_no_name_covers_another_name_or_mark(count: int, spread: int) -> None:
     rng = np.random.default_rng(count * spread)
     marks = [
-        Named(f"Bot {number}", *(150 + spread * rng.random(2)), goes_first=number % 4 == 0)
+        NamedMark(f"Bot {number}", *(150 + spread * rng.random(2)), goes_first=number % 4 == 0)
         for number in range(count)
     ]
     sides = [(0, -1), (1, 0), (0, 1), (-1, 0)]

@@ -13,7 +13,7 @@ from fake_judge import FakeJudge, Request
 from files import BAD, CONTEXT, GOOD, HEADER, write_table
 from forking import Forker
 
-from rag_eval.records import Case, Look
+from rag_eval.records import Case, PlannedLook
 from rag_eval.results.comparison import Stage, compare_with_best
 from rag_eval.results.looks import boundaries, confidence_of, in_order, key_of, planned_looks, spent
 
@@ -111,7 +111,7 @@ def test_looks_that_cannot_be_clear_are_left_out() -> None:
     """The first of 20 rows has 8, whose rarest sign pattern has a chance of 1 in 128."""
     keys = [key_of(Case(2, "A", f"query {number}", "")) for number in range(20)]
     assert [look.rows for look in planned_looks(keys, (0.4, 0.6, 0.8))] == [12, 16, 20]
-    assert planned_looks(keys[:4], (0.4, 0.6, 0.8)) == (Look(4, 0.05),)
+    assert planned_looks(keys[:4], (0.4, 0.6, 0.8)) == (PlannedLook(4, 0.05),)
 
 
 def test_rows_with_one_query_are_seen_by_one_look() -> None:
@@ -128,7 +128,7 @@ def test_more_rows_do_not_change_the_order_of_the_others() -> None:
 
 
 def test_confidence_of_a_gate_is_that_of_its_boundary() -> None:
-    looks = tuple(Look(rows, spent(rows / 100)) for rows in (40, 60, 80, 100))
+    looks = tuple(PlannedLook(rows, spent(rows / 100)) for rows in (40, 60, 80, 100))
     assert confidence_of((), 100) == pytest.approx(0.95)
     assert confidence_of(looks[:1], 100) == pytest.approx(1 - spent(0.4))
     assert confidence_of(looks, 100) == pytest.approx(math.erf(2.031 / math.sqrt(2)), abs=1e-4)

@@ -14,7 +14,7 @@ import pytest
 from report_cases import bare_result, facts_of, failed_result, plain_result, results_of, summary_of
 
 from rag_eval.cli.outcome import leaderboard_lines
-from rag_eval.records import CaseResult, Look, RunFacts
+from rag_eval.records import CaseResult, PlannedLook, RunFacts
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.paired import Change, CommonQueries, Direction
 from rag_eval.results.summary import Summary
@@ -138,7 +138,7 @@ def cases() -> Iterator[str]:
     yield from of_values(
         "stopped within the last row", {"Atlas": LEAD, "Birch": [*BEHIND[:29], None]}, "not_run", **partial
     )
-    looks = {"looks": (Look(30, 0.0024), Look(60, 0.05)), "looks_taken": 1}
+    looks = {"looks": (PlannedLook(30, 0.0024), PlannedLook(60, 0.05)), "looks_taken": 1}
     yield from planned("clear at a look", two, **looks)
     yield from planned("clear at a look, five bots", five, **looks)
     yield from planned("gates clear at a look, one bot", {"Atlas": LEAD}, **looks)
@@ -147,7 +147,7 @@ def cases() -> Iterator[str]:
         close | {"Atlas": noisy(0.02, 30), "Birch": noisy(0, 30, 3)},
         **looks,
     )
-    at_end = {"looks": (Look(12, 0.0024), Look(30, 0.05)), "looks_taken": 2}
+    at_end = {"looks": (PlannedLook(12, 0.0024), PlannedLook(30, 0.05)), "looks_taken": 2}
     yield from of_values("looks to the end", two, **at_end)
     bare = [bare_result(row, "Bare", value or 0) for row, value in enumerate(LEAD, 2)]
     full = [plain_result(row, "Full", value or 0) for row, value in enumerate(BEHIND, 2)]

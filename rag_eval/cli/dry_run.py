@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
-    from rag_eval.records import Case, CaseResult, Look
+    from rag_eval.records import Case, CaseResult, PlannedLook
     from rag_eval.report.recorded import RecordedRun
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.pairs import PairJudge
@@ -73,7 +73,7 @@ class DryRun:
         *,
         files: int = 0,
         is_shared: bool = True,
-        looks: "Sequence[Look]" = (),
+        looks: "Sequence[PlannedLook]" = (),
         pairs: "PairJudge | None" = None,
     ) -> Iterator[str]:
         """What the run would do, and what would stop it as a warning. `looks` are those after which it may end.
@@ -259,7 +259,7 @@ _EXPECTED_SHARE = 0.7
 """Of 200 rows that looks after .4, .6 and .8 of them need, on average over 1,653 pairs of systems."""
 
 
-def _look_lines(looks: "Sequence[Look]") -> Iterator[str]:
+def _look_lines(looks: "Sequence[PlannedLook]") -> Iterator[str]:
     if len(looks) > 1:
         rows = enumerated([f"{look.rows:,}" for look in looks[:-1]])
         yield f"Looks: after {rows} of {looks[-1].rows:,} rows. The run ends there if the answer is clear."

@@ -189,7 +189,7 @@ _MARKERS = ("circle", "square", "diamond", "triangle")
 """So that lines can be told apart without colour, too."""
 
 
-class Named(NamedTuple):
+class NamedMark(NamedTuple):
     """A mark of a chart of two figures that is to have its name beside it. Lengths are in pixels, from the top left."""
 
     name: str
@@ -204,7 +204,7 @@ Side = tuple[float, float]
 
 
 def sides_of_names(
-    marks: Sequence[Named], sides: Sequence[Side], area: tuple[float, float]
+    marks: Sequence[NamedMark], sides: Sequence[Side], area: tuple[float, float]
 ) -> list[Side | None]:
     """The first of the `sides` on which each name covers no other name and no mark; None if there is none.
 
@@ -231,7 +231,7 @@ def sides_of_names(
     return found
 
 
-def _beside(mark: Named, side: Side) -> "_Box":
+def _beside(mark: NamedMark, side: Side) -> "_Box":
     """Where the name is on this side of its mark."""
     width = _LETTER * sum(2 if ord(letter) > _WIDE else 1 for letter in mark.name)
     x, y = mark.x + side[0] * (width + _MARK) / 2, mark.y + side[1] * (_LINE + _MARK) / 2
@@ -339,7 +339,7 @@ def point_chart(
     along, up = axes
     width, height = size[0] * (1 - _LEFT - _RIGHT), size[1] * (1 - _TOP - _BOTTOM)
     names = [
-        Named(
+        NamedMark(
             shorten(point.name, _NAME),
             along.share(point.x) * width,
             (1 - up.share(point.y)) * height,

@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import CaseResult, Look, RunFacts, TaskUsage, Usage
+from rag_eval.records import CaseResult, PlannedLook, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
 from rag_eval.report.pair_tables import plain_verdicts
 from rag_eval.report.tables import TABLES, FinishedRun
@@ -293,7 +293,7 @@ _PLAIN: Mapping[type, Callable[[Any], Any]] = {
     Alignment: asdict,
     BotPassRates: lambda rates: _without_clusters(asdict(rates)),
     Change: _changed,
-    Look: asdict,
+    PlannedLook: asdict,
     RetrievalSummary: _retrieval,
     Slice: _slice,
 }

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import METRIC_LABELS, CaseResult, Look
+from rag_eval.records import METRIC_LABELS, CaseResult, PlannedLook
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.looks import Seen, stages_of
@@ -91,7 +91,7 @@ def find(
     summary: Summary,
     changes: tuple[Change, ...] | None = None,
     weights: Mapping[str, float] | None = None,
-    looks: Sequence[Look] = (),
+    looks: Sequence[PlannedLook] = (),
     rows: int = 0,
     **beside: Any,
 ) -> Findings:
@@ -176,7 +176,7 @@ _FEW = 0.01
 """Share of the queries. Failures caused by content differ between two bots when more than these do."""
 
 
-def _staged(seen: Seen | None, looks: Sequence[Look], rows: int, reached: int) -> dict[str, Any]:
+def _staged(seen: Seen | None, looks: Sequence[PlannedLook], rows: int, reached: int) -> dict[str, Any]:
     """How the test must mind that there were looks, as its arguments; none without looks."""
     from rag_eval.results.comparison import Stage
 

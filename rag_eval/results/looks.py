@@ -14,7 +14,7 @@ from itertools import groupby
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from rag_eval.records import Look
+from rag_eval.records import PlannedLook
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def conversation_of(case: "Case") -> int:
     return 1 | int(key_of(case)[:16], 16) >> 1 if case.conversation else 0
 
 
-def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[Look, ...]:
+def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[PlannedLook, ...]:
     """The looks at rows with these keys, the last at all of them. Rows with one key are seen by the same look.
 
     Without those that no result could make clear, since so few rows have no sign pattern that is rare enough.
@@ -112,7 +112,7 @@ def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[Look, .
     for _, same in groupby(sorted(keys)):
         ends.append(ends[-1] + sum(1 for _ in same))
     clusters = {rows: number for number, rows in enumerate(ends)}
-    looks: list[Look] = []
+    looks: list[PlannedLook] = []
     for share in shares:
         rows = next(end for end in ends if end >= share * total - 1e-9)
         level = spent(rows / total) if total else ALPHA
@@ -121,16 +121,16 @@ def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[Look, .
             and rows not in (look.rows for look in looks)
             and 2.0 ** (1 - clusters[rows]) <= level
         ):
-            looks.append(Look(rows, level))
-    return (*looks, Look(total, ALPHA))
+            looks.append(PlannedLook(rows, level))
+    return (*looks, PlannedLook(total, ALPHA))
 
 
-def taken(looks: Sequence[Look], rows: int) -> tuple[Look, ...]:
+def taken(looks: Sequence[PlannedLook], rows: int) -> tuple[PlannedLook, ...]:
     """Those that a run of so many judged rows has had."""
     return tuple(look for look in looks if look.rows <= rows)
 
 
-def confidence_of(looks: Sequence[Look], rows: int) -> float:
+def confidence_of(looks: Sequence[PlannedLook], rows: int) -> float:
     """Confidence level of an interval for one mean at the last of these looks that keeps what all of them promise.
 
     `rows` are those of the whole run. 0.95 without looks.
@@ -151,7 +151,7 @@ class Seen:
     """Of each row: the number of its query, or of its conversation."""
 
     @classmethod
-    def of(cls, keys: Sequence[str], chosen: Sequence[int], looks: Sequence[Look]) -> "Seen":
+    def of(cls, keys: Sequence[str], chosen: Sequence[int], looks: Sequence[PlannedLook]) -> "Seen":
         """`keys` are those of all rows of the run; `chosen` are numbers of rows, as `in_order` has them."""
         place = {row: place for place, row in enumerate(in_order(keys))}
         numbers: dict[str, int] = {}
@@ -166,7 +166,7 @@ def in_order(keys: Sequence[str], rows: Sequence[int] | None = None) -> list[int
     return sorted(range(len(keys)) if rows is None else rows, key=lambda row: (keys[row], row))
 
 
-def looks_words(looks: Sequence[Look], count: int) -> str:
+def looks_words(looks: Sequence[PlannedLook], count: int) -> str:
     """Which looks there were of those that were planned, and what all spent up to each."""
     *early, last = looks
     if not early:
@@ -179,7 +179,9 @@ def looks_words(looks: Sequence[Look], count: int) -> str:
     )
 
 
-def stages_of(looks: Sequence[Look], seen: Seen, rows: int, reached: int) -> Iterator[tuple[int, float]]:
+def stages_of(
+    looks: Sequence[PlannedLook], seen: Seen, rows: int, reached: int
+) -> Iterator[tuple[int, float]]:
     """For each look: how many compared rows it saw, and what was spent up to it; the last of them is now.
 
     `rows` are those of the whole run, `reached` those that have been judged. A run that ended between two looks has one

@@ -14,8 +14,8 @@ from rag_eval.records import (
     TOXICITY,
     CaseResult,
     FailureMode,
-    Look,
     Outcome,
+    PlannedLook,
     Score,
 )
 from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
@@ -227,7 +227,7 @@ class Summarizer:
         toxicity_threshold: float,
         slice_by: str = "",
         further: Iterable[str] = (),
-        looks: Sequence[Look] = (),
+        looks: Sequence[PlannedLook] = (),
     ) -> None:
         """`slice_by` names the column whose values are the slices; without it there are none.
 

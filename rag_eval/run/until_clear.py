@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
 from rag_eval.judge.null_judges import NoStore
-from rag_eval.records import CaseResult, Look, Row, RunFacts
+from rag_eval.records import CaseResult, PlannedLook, Row, RunFacts
 from rag_eval.results.findings import find
 from rag_eval.results.gates import Gate, is_decided
 from rag_eval.results.looks import confidence_of, in_order, key_of, planned_looks
@@ -82,7 +82,7 @@ class UntilClear:
         """With the plan, and a note if earlier looks at mostly the same queries are in the store beside the replies."""
         self._store = store
         if self._is_again and (plan := self._recorded(store)):
-            self.looks = tuple(Look(*look) for look in plan["looks"])
+            self.looks = tuple(PlannedLook(*look) for look in plan["looks"])
             self._decided = plan["taken"], plan["over"]
         self._plans = [plan for plan in _read_plans(store) if not self._is_mine(plan)]
         before = [plan for plan in self._plans if _overlap(plan["first"], self._first) > _MOSTLY]
@@ -113,7 +113,7 @@ class UntilClear:
             facts.bots, facts.metrics, facts.toxicity_threshold, further=facts.further, looks=self.looks
         )
         found: dict[int, tuple[CaseResult, ...]] = {}
-        for begin, look in pairwise([Look(0, 0.0), *self.looks]):
+        for begin, look in pairwise([PlannedLook(0, 0.0), *self.looks]):
             places = self._order[begin.rows : look.rows]
             # Nothing of the next look is sent before this one is decided.
             rows = (self._rows[place] for place in places)

@@ -63,23 +63,23 @@ ABSENT = _Absent()
 Cell = str | BadCell
 
 
-class Message(str):
+class ChatMessage(str):
     """The text of a chat's message, with the turns before it, and how many other messages are `unused`."""
 
     __slots__ = ("earlier", "unused")
     earlier: tuple[Turn, ...]
     unused: int
 
-    def __new__(cls, text: str, earlier: tuple[Turn, ...] = (), unused: int = 0) -> "Message":
+    def __new__(cls, text: str, earlier: tuple[Turn, ...] = (), unused: int = 0) -> "ChatMessage":
         message = super().__new__(cls, text)
         message.earlier, message.unused = earlier, unused
         return message
 
 
-def as_message(cell: Cell, message: Message) -> Cell:
+def as_message(cell: Cell, message: ChatMessage) -> Cell:
     """The cell with what is known of the message that it is, unless that is nothing, or it holds nothing."""
     is_more = (message.earlier or message.unused) and isinstance(cell, str) and cell
-    return Message(str(cell), message.earlier, message.unused) if is_more else cell
+    return ChatMessage(str(cell), message.earlier, message.unused) if is_more else cell
 
 
 def is_sentence(text: str) -> bool:

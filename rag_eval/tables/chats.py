@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from rag_eval.records import ASSISTANT, USER, Turn
-from rag_eval.tables.cells import Message
+from rag_eval.tables.cells import ChatMessage
 from rag_eval.tables.names import QUERY, RESPONSE
 from rag_eval.tables.speakers import BOTS, USERS, role_of, turns_of_text
 
@@ -25,7 +25,7 @@ _ANSWERED = (*BOTS, "answer", "response", "output", "outputs")
 # A chat in place of a query, a response or both
 
 
-def last_message(value: object, *, of_user: bool) -> Message | None:
+def last_message(value: object, *, of_user: bool) -> ChatMessage | None:
     """The last message of the user, or of the bot, in a list of messages; None in anything else.
 
     Of the user it knows the turns before it. What the user said before an answer is for the query to tell.
@@ -35,9 +35,9 @@ def last_message(value: object, *, of_user: bool) -> Message | None:
     if last is None:
         return None
     if of_user:
-        return Message(said[last].content, _not_blank(said[:last]))
+        return ChatMessage(said[last].content, _not_blank(said[:last]))
     begin = max((n for n, turn in enumerate(said[:last], 1) if turn.role == USER), default=0)
-    return Message(said[last].content, unused=len(_not_blank(said[begin:last])))
+    return ChatMessage(said[last].content, unused=len(_not_blank(said[begin:last])))
 
 
 def last_turn(value: object) -> dict[str, str] | None:
@@ -52,7 +52,7 @@ def last_turn(value: object) -> dict[str, str] | None:
     if not answers:
         return {QUERY: question}
     left_out = len(_not_blank(answers[1:]))
-    return {QUERY: Message(question, question.earlier, left_out), RESPONSE: answers[0].content}
+    return {QUERY: ChatMessage(question, question.earlier, left_out), RESPONSE: answers[0].content}
 
 
 def said_in(value: object) -> list[Turn]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
-from rag_eval.tables.cells import ABSENT, BadCell, Cell, JsonText, Measured, Message, cell_at
+from rag_eval.tables.cells import ABSENT, BadCell, Cell, ChatMessage, JsonText, Measured, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import QUERY, folded
@@ -122,7 +122,7 @@ class _Grouping:
 
         Of several bots only what the user said before it: they may have answered differently.
         """
-        earlier = query.earlier if isinstance(query, Message) else ()
+        earlier = query.earlier if isinstance(query, ChatMessage) else ()
         return [turn.content for turn in earlier if turn.role == USER or not self._is_long]
 
     def _add_bot(self, cell: Cell) -> None:
@@ -455,7 +455,7 @@ def _stored(cell: Cell) -> Any:
         return [0, cell.problem]
     if isinstance(cell, JsonText):
         return [1, str(cell)]
-    if isinstance(cell, Message):
+    if isinstance(cell, ChatMessage):
         return [2, str(cell), [[turn.role, turn.content] for turn in cell.earlier], cell.unused]
     if isinstance(cell, Measured):
         return [3, str(cell), cell.number, cell.unit]
@@ -470,5 +470,5 @@ def _restored(value: Any) -> Cell:
         return Measured(text, *more)
     if more:
         earlier, unused = more
-        return Message(text, tuple(Turn(*turn) for turn in earlier), unused)
+        return ChatMessage(text, tuple(Turn(*turn) for turn in earlier), unused)
     return JsonText(text) if kind else BadCell(text)

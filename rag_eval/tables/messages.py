@@ -9,7 +9,7 @@ from dataclasses import replace
 from rag_eval.errors import TableError
 from rag_eval.records import ASSISTANT, USER, Turn
 from rag_eval.tables.bounds import Room
-from rag_eval.tables.cells import BadCell, Cell, Message, as_message, cell_at, column_letter
+from rag_eval.tables.cells import BadCell, Cell, ChatMessage, as_message, cell_at, column_letter
 from rag_eval.tables.columns import Asked, ColumnUse, Named, matches
 from rag_eval.tables.names import folded, is_conversation, names_bots
 from rag_eval.tables.speakers import is_speaker, is_speakers, role_of
@@ -121,7 +121,7 @@ class Messages:
         own = [cell or cell_at(its, index) for index, cell in enumerate(cells)]
         if self._bot is not None:
             own[self._bot] = cells[self._bot]
-        asked = as_message(question.content, Message(question.content, turns))
+        asked = as_message(question.content, ChatMessage(question.content, turns))
         return [*own, asked, text]
 
     def _told(self, number: int, cells: Sequence[Cell], column: int) -> str:

@@ -13,9 +13,9 @@ from rag_eval.tables.cells import (
     EXCEL_LIMIT,
     BadCell,
     Cell,
+    ChatMessage,
     JsonText,
     Measured,
-    Message,
     is_blank,
     parse_score,
     parse_verdict,
@@ -237,7 +237,9 @@ class RowReader:
         said = []
         for bot in columns.responses:
             asked = cells[columns.queries[bot]] if columns.queries else None
-            before = asked.earlier if isinstance(asked, Message) else shared if asked is not ABSENT else ()
+            before = (
+                asked.earlier if isinstance(asked, ChatMessage) else shared if asked is not ABSENT else ()
+            )
             said.append(own.get(columns.histories.get(bot, -1)) or before)
         ids = {bot: texts[index].strip() for bot, index in columns.conversations.items()}
         conversations = [*ids.values()] if len({*ids.values()}) > 1 else [*ids.values(), ""][:1]
@@ -294,14 +296,14 @@ class RowReader:
         if isinstance(cell, BadCell):
             self._report(number, index, cell.problem)
             return ""
-        if role is not None and isinstance(cell, Message):
+        if role is not None and isinstance(cell, ChatMessage):
             self._before[index] = cell.earlier
             if cell.unused:
                 row = self._numbers.get(index, number)
                 self._remarks.add_unused(cell.unused, self._names[index], row)
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
-        return str(cell) if isinstance(cell, Message | Measured) else cell
+        return str(cell) if isinstance(cell, ChatMessage | Measured) else cell
 
     def _remark(self, kind: str, number: int, index: int) -> None:
         self._remarks.add(kind, self._names[index], self._numbers.get(index, number))

@@ -23,7 +23,7 @@ from rag_eval.tables.cells import (
     BadCell,
     BadCells,
     Cell,
-    Message,
+    ChatMessage,
     as_cell,
     as_message,
     cell_text,
@@ -460,7 +460,7 @@ def value_cell(value: object) -> Cell:
     """The cell of a value from JSON, or of a message in it."""
     if isinstance(value, str):
         cell = as_cell(value if value.isascii() else without_half_pairs(value))
-        return as_message(cell, value) if isinstance(value, Message) else cell
+        return as_message(cell, value) if isinstance(value, ChatMessage) else cell
     return _parquet_cell(value)
 
 

@@ -58,7 +58,7 @@ def _plain(word: str) -> str:
 _NUMBER = re.compile(r"[\s_#-]*\d+$")
 
 
-class _Mark(NamedTuple):
+class _SpeakerMark(NamedTuple):
     """The beginning of a line that may name its speaker."""
 
     start: int
@@ -99,10 +99,10 @@ def labels_in(text: str) -> list[str]:
     return list(dict.fromkeys(mark.label for mark in _marks(text)))
 
 
-def _marks(text: str) -> list[_Mark]:
+def _marks(text: str) -> list[_SpeakerMark]:
     """From the first line on; [] if it has none. If it has a time, all others must have one."""
     found = [
-        _Mark(
+        _SpeakerMark(
             line.start(), line.end(), line["label"].strip(), f"{line['open']}{line['label'].strip()}",
             line["stamp"] is not None, not text[: line.start()].strip(" \t").rstrip("\n") or
             text[: line.start()].endswith(("\n\n", "\r\n\r\n")),
@@ -114,7 +114,7 @@ def _marks(text: str) -> list[_Mark]:
     return [mark for mark in found if mark.is_stamped] if found[0].is_stamped else found
 
 
-def _speakers(marks: Sequence[_Mark]) -> dict[str, str]:
+def _speakers(marks: Sequence[_SpeakerMark]) -> dict[str, str]:
     """By form: the role of those that are speakers; {} if nobody can be told. '' is a system or a tool."""
     roles: dict[str, str] = {}
     for mark in marks:
@@ -131,7 +131,7 @@ def _speakers(marks: Sequence[_Mark]) -> dict[str, str]:
     return {} if is_word or not is_known else roles
 
 
-def _by_turns(marks: Sequence[_Mark]) -> dict[str, str]:
+def _by_turns(marks: Sequence[_SpeakerMark]) -> dict[str, str]:
     """The roles of two labels that take turns often enough; {} for any others."""
     first, second = dict.fromkeys(mark.form for mark in marks)
     known = [

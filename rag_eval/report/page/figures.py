@@ -8,7 +8,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.report.charts import Axis, Named, Side, sides_of_names
+from rag_eval.report.charts import Axis, NamedMark, Side, sides_of_names
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -151,7 +151,7 @@ def scatter(
         for number in along.numbers
     ]
     whiskers, crosses, unnamed = "", "", []
-    places = [Named(mark.name, _along(along, mark.x), _up(up, mark.y), mark.is_circle) for mark in marks]
+    places = [NamedMark(mark.name, _along(along, mark.x), _up(up, mark.y), mark.is_circle) for mark in marks]
     sides = sides_of_names(places, [*_ANCHORS], (_BROAD, _HIGH))
     for mark, (_, x, y, _), side in zip(marks, places, sides, strict=True):
         for end in mark.x_limits:
