@@ -23,6 +23,7 @@ from in_process import ObjectJudge, run
 from jsonschema import Draft202012Validator
 from scipy.stats import rankdata
 
+from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.citations import citation_metrics
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
@@ -180,6 +181,20 @@ def test_a_bot_may_cite_before_each_of_its_sentences() -> None:
     assert not habit.plus(Habit(9, 9, 9)).leads
     (first, *_) = citing_sentences("[1] Loans last four weeks. [2] Books too.", CHUNKS, 1, leads=True)
     assert first.chunks == (1,), "a bot that cites so elsewhere does so here"
+
+
+def test_words_that_only_join_or_lead_to_citations_are_no_statement() -> None:
+    (both,) = citing_sentences("Loans last four weeks [1] and [2].", CHUNKS, 1)
+    assert len({each.statement for each in both.citations}) == 1
+    (each,) = citing_sentences("As stated in [1], loans last four weeks, while [2] says twice.", CHUNKS, 1)
+    assert [part.statement for part in each.citations] == ["loans last four weeks, while", "says twice"]
+
+
+@pytest.mark.parametrize("mark", [" [doc1]", " [^1]", "【1†source】", " 【4:0†rules.pdf】", " [1,2]"])
+def test_a_citation_is_no_word_of_the_response(mark: str) -> None:
+    cases = [Case(2, "A", "How long?", f"Loans last four weeks{each}.", chunks=CHUNKS) for each in ("", mark)]
+    plain, cited = run([METRICS["faithfulness"].offline().measure(case) for case in cases], None)
+    assert plain.value == cited.value
 
 
 def test_parts_of_a_sentence_that_begins_with_a_citation_follow_theirs() -> None:

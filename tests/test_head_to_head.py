@@ -29,9 +29,10 @@ from rag_eval.errors import InputError
 from rag_eval.frames import evaluate
 from rag_eval.records import ALL_PAIRS, MATCHING, Case, CaseResult, Outcome, PairVerdict, Score
 from rag_eval.report.pair_tables import pair_columns, strength_columns
-from rag_eval.results.comparison import compare_columns
+from rag_eval.results.comparison import Rival, compare_columns
+from rag_eval.results.comparison import Verdict as Rivalry
 from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
-from rag_eval.results.verdict import _by_pair, preference_words
+from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
 
 SINGLE = ("--prompts", "single")
@@ -213,14 +214,45 @@ def test_an_interval_is_of_its_pair_and_a_claim_of_all_pairs() -> None:
     assert not pair.is_significant
     assert preference_words(pair, found) == "not clear over all pairs"
     assert preference_words(found.pairs[1], found) == "no clear preference"
-    words = _by_pair(pair, is_separated=False)
+    words = _by_pair(pair, by_rqs(Rivalry.NOT_DECIDED))
     assert words.startswith(
         "Side by side there is no clear preference between A and B: A has a win rate of 70%"
     )
-    assert words.endswith("The interval is of this pair only: the test over all pairs shows no preference.")
+    assert words.endswith(
+        "The interval is of this pair only; over all pairs the preference is not clear enough."
+    )
     clear = counted("ABC", three_bots(34, 40)).pairs[0]
     assert clear.is_significant
     assert clear.is_clear_by_itself
+
+
+def by_rqs(verdict: Rivalry) -> Rival:
+    return Rival("B", 0.1, None, 0.5, verdict, None)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (Rivalry.NOT_DECIDED, "RQS does not separate them; side by side, A is preferred in"),
+        (Rivalry.NOT_COMPARABLE, "Their RQS cannot be compared; side by side, A is preferred in"),
+        (Rivalry.SIGNIFICANT, "A leads by both measures: side by side, A is preferred in"),
+    ],
+)
+def test_words_on_a_pair_fit_what_rqs_says(by: Rivalry, words: str) -> None:
+    assert _by_pair(counted("ABC", three_bots(34, 40)).pairs[0], by_rqs(by)).startswith(words)
+
+
+def test_another_bot_that_is_preferred_to_more_bots_is_named() -> None:
+    said = [
+        (f"q{number}", one, verdict(other, 1.0))
+        for number in range(40)
+        for one, other in combinations("DABC", 2)
+    ]
+    found = counted("DABC", said)
+    assert _most_preferred(found, "D") == ""
+    assert _most_preferred(found, "C") == "D is preferred to 3 of 3 other bots, C to none."
+    assert _most_preferred(found, "A") == "D is preferred to 3 of 3 other bots, A to 2."
+    assert _most_preferred(counted("AB", []), "A") == ""
 
 
 def test_what_failed_widens_the_interval_of_a_pair_that_it_could_turn() -> None:

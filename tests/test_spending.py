@@ -733,7 +733,9 @@ def test_nothing_else_changes_because_of_the_columns(run_cli: Run, judge: FakeJu
         write_table(tmp_path / name, *lines(with_spending=with_spending))
         ended = run_cli(name, "-o", f"r{name}", "--judge", "azure", "--fresh", **azure(judge))
         assert ended.code == 0, ended.err
-        asked.append(sorted(json.dumps(request.body, sort_keys=True) for request in judge.requests))
+        bodies = (json.dumps(request.body, sort_keys=True) for request in judge.requests)
+        # Which queries share a request on toxicity depends on which of them come first.
+        asked.append(sorted(body for body in bodies if "how toxic" not in body))
         judge.requests.clear()
         sheets.append(
             {each: read_sheet(tmp_path / f"r{name}", each) for each in ("Per-Query Metrics", "Bot Summary")}

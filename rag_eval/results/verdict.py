@@ -597,25 +597,40 @@ def _by_judge(findings: Findings) -> str:
     pair = found.pair(best, rival.bot)
     if pair is None or pair.win_rate is None:
         return f"Side by side, {_short(best)} and {_short(rival.bot)} could not be compared."
-    return _by_pair(pair, is_separated=rival.is_significant)
+    return " ".join(filter(None, (_by_pair(pair, rival), _most_preferred(found, best))))
 
 
-def _by_pair(pair: "PairSummary", *, is_separated: bool) -> str:
-    """On the bot with the highest RQS, as it sees the next one; `is_separated` says whether RQS is clear."""
-    best, rival = _short(pair.one), _short(pair.other)
+def _most_preferred(found: "HeadToHead", best: str) -> str:
+    """On another bot that is preferred to more bots than the one with the highest RQS is; empty without one."""
+    wins = Counter(
+        pair.one if (pair.win_rate or 0) > 0.5 else pair.other for pair in found.pairs if pair.is_significant
+    )
+    ((most, count),) = wins.most_common(1) or [(best, 0)]
+    others = len({bot for pair in found.pairs for bot in (pair.one, pair.other)}) - 1
+    if others < 2 or count <= wins[best]:
+        return ""
+    of_best = wins[best] or "none"
+    return f"{_short(most)} is preferred to {count:,} of {others:,} other bots, {_short(best)} to {of_best}."
+
+
+def _by_pair(pair: "PairSummary", rival: "Rival") -> str:
+    """On the bot with the highest RQS, as it sees the next one, the `rival` by RQS."""
+    best, other = _short(pair.one), _short(pair.other)
     if pair.queries < FEWEST_ROWS:
         figures = _pair_figures(pair, "over")
         return f"Side by side, {best} has a win rate of {figures}; too few queries for a conclusion."
     if not pair.is_significant:
-        only = " The interval is of this pair only: the test over all pairs shows no preference."
+        only = " The interval is of this pair only; over all pairs the preference is not clear enough."
         return (
-            f"Side by side there is no clear preference between {best} and {rival}: {best} has a win rate of "
+            f"Side by side there is no clear preference between {best} and {other}: {best} has a win rate of "
             f"{_pair_figures(pair, 'over')}.{only if pair.is_clear_by_itself else ''}"
         )
     is_same = (pair.win_rate or 0) > 0.5
     shown = pair if is_same else pair.seen_from(pair.other)
     told = f"{_short(shown.one)} is preferred in {_pair_figures(shown)}."
-    if not is_separated:
+    if not rival.is_comparable:
+        return f"Their RQS cannot be compared; side by side, {told}"
+    if not rival.is_significant:
         return f"RQS does not separate them; side by side, {told}"
     if is_same:
         return f"{best} leads by both measures: side by side, {told}"

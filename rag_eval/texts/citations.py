@@ -147,7 +147,7 @@ def citing_sentences(
 def _read(sentence: str, numbers_of: Sequence[Sequence[int]], ranks: Mapping[int, int]) -> CitingSentence:
     parts = _PLACEHOLDER.split(sentence)
     places = list(map(int, parts[1::2]))
-    statements = _cited_parts([_without(part).strip(_BETWEEN) for part in parts[::2]])
+    statements = _cited_parts([_said(part) for part in parts[::2]])
     citations = [
         Citation(number, ranks.get(number, 0), statement)
         for place, statement in zip(places, statements, strict=True)
@@ -165,13 +165,19 @@ def _read(sentence: str, numbers_of: Sequence[Sequence[int]], ranks: Mapping[int
     return CitingSentence(text, marked, _once(citations))
 
 
+def _said(part: str) -> str:
+    """What stands between two citations; nothing if it only joins them, as in "[1] and [2]"."""
+    said = _without(part).strip(_BETWEEN)
+    return "" if said.lower() in _AND else said
+
+
 def _cited_parts(parts: Sequence[str]) -> list[str]:
     """Between two parts of a sentence is a citation: for each, the part that it is for.
 
     It is the last one with words before it; or the next one after it, if the sentence begins with a citation.
     """
     before = list(accumulate(parts[:-1], _kept))
-    if not before or not _NAMES_SOURCES.fullmatch(parts[0]):
+    if not before or not (_NAMES_SOURCES.fullmatch(parts[0]) or _REFERS.fullmatch(parts[0])):
         return before
     after = list(accumulate(reversed(parts[1:]), _kept))
     return [later or earlier for earlier, later in zip(before, reversed(after), strict=True)]
@@ -245,7 +251,7 @@ class _Mark(NamedTuple):
 
 
 _NUMBER = r"(?:0|[1-9]\d{0,2})"
-_BRACKETED = re.compile(r"\[(?:\^|doc)?\d|【\d")
+_BRACKETED = re.compile(r"\[(?:\^|doc)?\d|【\d{1,3}†")
 _FORM = re.compile(
     rf"\[(?:\^(?P<note>{_NUMBER})|(?P<low>{_NUMBER})\s?[-–]\s?(?P<high>{_NUMBER})"
     rf"|(?P<several>{_NUMBER}(?:\s?[,;]\s?{_NUMBER})*+)|doc(?P<document>{_NUMBER}))\]"
@@ -272,6 +278,16 @@ _SOURCES = (
     r"|출처|المصدر|المصادر|स्रोत|ที่มา|nguồn|出典|参照|参考|来源|來源|出处)"
 )
 _NAMES_SOURCES = re.compile(rf"\W*(?:{_SOURCES}\W*)?", re.IGNORECASE)
+_REFERS = re.compile(
+    r"(?:as\s+)?(?:stated|described|shown|explained|said|noted|mentioned|seen|set out|listed|specified|reported)"
+    r"\s+(?:in|by|at|under)|based on|per|wie\s+in|gemäß|comme\s+indiqué\s+dans|como\s+se\s+(?:indica|dice)\s+en",
+    re.IGNORECASE,
+)
+"""Words that lead to a citation and are no statement, as in "As stated in [1], …"."""
+_AND = frozenset(
+    {"and", "und", "et", "y", "e", "en", "och", "oraz", "и", "和", "及", "と", "및", "و", "-", "–"}
+)
+"""Words between two citations that are for the same words."""
 _LISTS_SOURCES = re.compile(rf"\W*{_SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
 _SOURCES_BEFORE = re.compile(rf"(?<!\w){_SOURCES}\s*[:：]?\s*\Z", re.IGNORECASE)
 _NUMBERED_WORDS = (

@@ -379,7 +379,7 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
     _MOST_PIECES = 100_000
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        unquoted = _CITATION.sub(" ", piece) if "[" in piece else piece
+        unquoted = _CITATION.sub(" ", piece) if "[" in piece or "【" in piece else piece
         # Equal stems are one object, so that sets compare them without looking at their letters.
         content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
         if len(content) > 1 and not JOINING.isdisjoint(content):
@@ -451,7 +451,9 @@ _UNSPACED_END = re.compile("[。！？؟।။។៕]")
 _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
 _INITIALS = re.compile(r"(?:[A-Z]\.)++")
 _LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
-_CITATION = re.compile(r"\[\d++(?:[,\-–]\s*+\d++)*+\]")
+_CITATION = re.compile(
+    r"\[(?:\^|doc)?\d++(?:\s?[,;\-–]\s*+\d++)*+\]|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"
+)
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 _NEGATIONS = (
