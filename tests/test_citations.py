@@ -183,6 +183,20 @@ def test_a_bot_may_cite_before_each_of_its_sentences() -> None:
     assert first.chunks == (1,), "a bot that cites so elsewhere does so here"
 
 
+def test_ascending_citations_before_sentences_count_for_a_bot_that_cites_so() -> None:
+    chunks = ("Loans last four weeks.", "Books can be renewed.", "Returns are free.")
+    ascending, other = (
+        "[1] Loans last four weeks. [3] Returns are free.",
+        "[3] Returns are free. [1] Loans last weeks.",
+    )
+    steps = joined({}, {"A": habit_of(ascending, chunks)})["A"]
+    assert not steps.cites
+    assert not steps.plus(Habit(9)).cites
+    leading = steps.plus(steps).plus(steps).plus(habit_of(other, chunks))
+    assert leading.leads
+    assert leading.cites
+
+
 def test_words_that_only_join_or_lead_to_citations_are_no_statement() -> None:
     (both,) = citing_sentences("Loans last four weeks [1] and [2].", CHUNKS, 1)
     assert len({each.statement for each in both.citations}) == 1

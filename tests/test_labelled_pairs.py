@@ -42,6 +42,7 @@ from rag_eval.report.review_sheet import PairReview, write_review
 from rag_eval.results.head_to_head import HeadToHead, PairTally
 from rag_eval.results.labelled_pairs import LabelledPair, agreements, corrected_rate
 from rag_eval.results.sampling import draw_pairs, pairs_of
+from rag_eval.results.verdict import _not_confirmed
 from rag_eval.tables.review_file import BETTER, ReviewLabels, parse_label
 
 SCHEMA = json.loads(
@@ -855,3 +856,21 @@ def test_recorded_judges_agree_with_gold_labels_as_often_as_a_cross_table_says()
         assert people.win_rate == pytest.approx((rows["gold"] == 1).mean())
         assert people.corrected is not None
         assert people.corrected.value == pytest.approx(people.win_rate), "all of it is labelled"
+
+
+def test_labels_that_do_not_confirm_the_judge_are_told() -> None:
+    """It always prefers the first bot, people do in half of the queries."""
+
+    def words(judge: float, *people: float) -> str:
+        def value(row: int, *_: Any) -> PairVerdict:
+            return verdict("Birch", judge, labels={"anna": people[row % len(people)]}, is_drawn=True)
+
+        pair = compared(run_of(40, value)).pairs[0]
+        assert pair.people is not None
+        return _not_confirmed(pair, pair.people)
+
+    assert words(1.0, 1.0, -1.0).startswith(
+        f"Labels do not confirm this: corrected by them, the win rate of {BOTS[0]} is 50% (95% CI "
+    )
+    assert words(1.0, 1.0, 1.0, 1.0, -1.0) == ""
+    assert words(0.0, 1.0, -1.0) == ""

@@ -573,14 +573,30 @@ def _by_people(findings: Findings) -> str:
         return ""
     pair = found.pair(comparison.winner, comparison.rivals[0].bot)
     people = pair and pair.people
-    if not pair or not people or not people.is_significant or people.win_rate is None:
+    if not pair or not people or people.win_rate is None:
         return ""
+    if not people.is_significant:
+        return _not_confirmed(pair, people)
     winner = pair.one
     if people.win_rate < 0.5:
         winner, people = pair.other, people.mirrored()
     limits = f" (95% CI {_percent_range(people.interval)})" if people.interval else ""
     over = _counted(people.queries, "labelled query", "labelled queries")
     return f"Annotators prefer {_short(winner)} in {percent(people.win_rate or 0)} of {over}{limits}."
+
+
+def _not_confirmed(pair: "PairSummary", people: "LabelledPair") -> str:
+    """On labels that correct a clear preference of the judge to an open one; empty if they do not."""
+    corrected, by_judge = people.corrected, pair.win_rate
+    if not pair.is_significant or corrected is None or by_judge is None:
+        return ""
+    low, high = corrected.interval.low, corrected.interval.high
+    if not low <= 0.5 <= high or low <= by_judge <= high:
+        return ""
+    return (
+        f"Labels do not confirm this: corrected by them, the win rate of {_short(pair.one)} is "
+        f"{percent(corrected.value)} (95% CI {_percent_range(corrected.interval)})."
+    )
 
 
 def _by_judge(findings: Findings) -> str:

@@ -27,6 +27,8 @@ class Habit(NamedTuple):
     """Responses that cite the number of chunks, which only a bot that counts from 1 can mean."""
     leading: int = 0
     """Responses that cite before each sentence, as in "[2] Returns are free. [1] Loans last four weeks."."""
+    numbered: int = 0
+    """Responses that cite so, or number steps, as in "[1] Returns are free. [2] Loans last four weeks."."""
 
     def plus(self, other: "Habit") -> "Habit":
         return Habit(*(mine + others for mine, others in zip(self, other, strict=True)))
@@ -34,12 +36,18 @@ class Habit(NamedTuple):
     @property
     def cites(self) -> bool:
         """Most responses with numbers in brackets use them as citations, and these are more than a rare exception."""
-        return 2 * self.citing > self.bracketed and _SOMETIMES * self.citing >= self.responses
+        citing = self._all_citing
+        return 2 * citing > self.bracketed and _SOMETIMES * citing >= self.responses
 
     @property
     def is_usual(self) -> bool:
         """The bot cites so often that a response without a citation is worth a flag."""
-        return self.cites and _OFTEN * self.citing >= self.responses
+        return self.cites and _OFTEN * self._all_citing >= self.responses
+
+    @property
+    def _all_citing(self) -> int:
+        """Of a bot that cites before its sentences, those count that could also be numbered steps."""
+        return self.citing + (self.numbered if self.leads else 0)
 
     @property
     def base(self) -> int:
@@ -101,6 +109,9 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
     leads = _leads(plain)
     marks = [mark for mark in _marks(plain, leads) if not _is_copied(response, mark, chunks)]
     cited = {number for mark in marks for number in mark.numbers} & known.keys()
+    if not cited and _begins_with_mark(plain):
+        before = {number for mark in _marks(plain, leads=True) for number in mark.numbers} & known.keys()
+        return Habit(1, 1, numbered=int(bool(before)))
     return Habit(
         1,
         1,
