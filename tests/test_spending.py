@@ -1381,3 +1381,13 @@ def test_a_point_that_may_separate_thousands_is_not_guessed(run_cli: Run, tmp_pa
         ended = run_cli("in.csv", "--show")
         assert ended.code == 0
         assert ("'1.240' could be 1.24 or 1240" in ended.out + ended.err) is told
+
+
+def test_different_units_are_told_whatever_else_is_wrong(run_cli: Run, tmp_path: Path) -> None:
+    """A fault of another column, for which the header is read once more, hides them from nobody."""
+    header = ["Query", "Bot_A", "Bot_B", "Latency_A", "Latency_B", "Cost_A", "Cost_B"]
+    write_table(tmp_path / "in.xlsx", header, *[["q?", "a", "b", "900 ms", "1500", "free", "2"]] * 3)
+    ended = run_cli("in.xlsx", "--judge", "offline", "-q")
+    for name in ("Latency_A", "Latency_B"):
+        assert ended.err.count(f"Column '{name}'") == 1
+    assert "Column 'Cost_A' (F) looks like a latency or a cost and was not used: row 2, 'free'" in ended.err

@@ -49,7 +49,7 @@ class Assigned(NamedTuple):
 _SEVERAL = "another column could be it as well"
 _UNITS_DIFFER = "the columns of its kind have different units"
 _NO_NAME, _NO_BOT, _ROW = "it names no bot", "no bot is called", "row "
-DOUBTS = (_SEVERAL, _NO_NAME, _NO_BOT, _ROW)
+DOUBTS = (_SEVERAL, _UNITS_DIFFER, _NO_NAME, _NO_BOT, _ROW)
 """How reasons begin that are worth a warning."""
 _Rank = tuple[bool, bool, bool, int]
 """Whether it was given, has amounts, in money, and is a plain column: the lowest counts."""
