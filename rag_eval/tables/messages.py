@@ -202,11 +202,10 @@ def find_messages(
 
 def names_speakers(name: Cell, header: Sequence[Cell]) -> bool:
     """Whether the name is that of a column with speakers, in a table with ids of conversations and texts."""
+    if not isinstance(name, str) or folded(name) not in _SPEAKERS:
+        return False
     names = [each for each in header if isinstance(each, str)]
-    has_texts = any(folded(each) in _TEXTS for each in names)
-    return (
-        isinstance(name, str) and folded(name) in _SPEAKERS and has_texts and any(map(is_conversation, names))
-    )
+    return any(folded(each) in _TEXTS for each in names) and any(map(is_conversation, names))
 
 
 def speakers_in(rows: Sequence[Row], index: int) -> Collection[str]:
