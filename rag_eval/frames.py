@@ -23,7 +23,7 @@ from rag_eval.configuration.effective import (
     processes_problem,
 )
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import SettingsError, how_to_install
+from rag_eval.errors import SettingsError, TableError, how_to_install
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import (
@@ -46,7 +46,7 @@ from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
-from rag_eval.tables.columns import named_columns, named_units
+from rag_eval.tables.columns import named_columns, named_units, parse_map
 from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.names import squeezed
 from rag_eval.tables.table import Table, read_table
@@ -160,19 +160,28 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
         else:
             path, form = _as_csv(data, Path(folder)), _CSV
             decimals = {squeezed(str(name)): "." for name in data.select_dtypes("number")}
-        return read_table(
-            path,
-            header_row=settings.input.header_row if isinstance(data, str | Path) else None,
-            prefix=settings.bots.strip_prefix,
-            delimiter=settings.context.delimiter,
-            max_rows=settings.evaluation.max_rows,
-            keep=rubric.columns if rubric else (),
-            criteria=[metric.id for metric in rubric.metrics] if rubric else (),
-            form=form,
-            named=named_columns(dict(settings.columns)),
-            units=named_units(dict(settings.columns)),
-            decimals=decimals,
-        )
+        try:
+            return read_table(
+                path,
+                header_row=settings.input.header_row if isinstance(data, str | Path) else None,
+                prefix=settings.bots.strip_prefix,
+                delimiter=settings.context.delimiter,
+                max_rows=settings.evaluation.max_rows,
+                keep=rubric.columns if rubric else (),
+                criteria=[metric.id for metric in rubric.metrics] if rubric else (),
+                form=form,
+                named=named_columns(dict(settings.columns)),
+                units=named_units(dict(settings.columns)),
+                decimals=decimals,
+            )
+        except TableError as error:
+            if error.roles:
+                columns = {key: _plain(value) for key, value in parse_map(error.roles).items()}
+                sections = {"judge": {"provider": settings.judge.provider}, "columns": columns}
+                error.add_note(
+                    f"In Python, give evaluate() these settings: Settings.model_validate({sections})"
+                )
+            raise
 
 
 _FRAME = Path("frame")

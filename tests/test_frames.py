@@ -1,5 +1,6 @@
 """The main job from a notebook: the same numbers as in the report, as a DataFrame."""
 
+import ast
 import sys
 from datetime import date
 from pathlib import Path
@@ -273,3 +274,14 @@ def test_a_measure_cannot_take_the_column_of_another(names: list[str]) -> None:
 def test_a_frame_without_bots_is_named() -> None:
     with pytest.raises(InputError, match="No Bot_"):
         evaluate(pd.DataFrame({"Query": ["q"]}))
+
+
+def test_settings_that_make_a_frame_readable_are_named() -> None:
+    frame = pd.DataFrame({"Query": ["q"], "BotGPT4": ["a"], "BotClaude": ["b"]})
+    with pytest.raises(InputError, match="add --map BotGPT4=bot --map BotClaude=bot") as caught:
+        evaluate(frame)
+    (note,) = caught.value.__notes__
+    begin = "In Python, give evaluate() these settings: Settings.model_validate("
+    assert note.startswith(begin)
+    settings = Settings.model_validate(ast.literal_eval(note.removeprefix(begin)[:-1]))
+    assert list(evaluate(frame, settings)["bot"]) == ["BotGPT4", "BotClaude"]
