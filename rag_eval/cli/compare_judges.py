@@ -70,7 +70,7 @@ def command(input_path: Path, **given: Any) -> None:
     given["config_b"] = given["config_b"] or given["config_a"]
     a, b = (_options_of(letter, given) for letter in "ab")
     with Session.opened(input_path, target, a) as session:
-        code = JudgeComparisonJob(session, b).run(input_path)
+        code = _JudgeComparisonJob(session, b).run(input_path)
     sys.exit(code)
 
 
@@ -104,7 +104,7 @@ class _Judged:
         )
 
 
-class JudgeComparisonJob:
+class _JudgeComparisonJob:
     """Two evaluations of the same rows, one after the other, and a workbook that compares them."""
 
     def __init__(self, session: Session, options_of_b: Options) -> None:

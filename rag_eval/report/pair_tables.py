@@ -151,7 +151,7 @@ def plain_verdicts(result: CaseResult, *, has_labels: bool = False) -> list[dict
 
 
 @dataclass(frozen=True, slots=True)
-class PairLine:
+class _PairLine:
     """Two responses to one query."""
 
     result: CaseResult
@@ -160,7 +160,7 @@ class PairLine:
     """Its line on the sheet of the cases, if all of them have one."""
 
 
-def case_pair_columns(facts: "RunFacts") -> list[Column[PairLine]]:
+def case_pair_columns(facts: "RunFacts") -> list[Column[_PairLine]]:
     return [
         Column("Row", 8, _row_cell, about=_ABOUT_ROW),
         plain_column("Query", 40, Look.TEXT, lambda line: line.result.case.query),
@@ -190,29 +190,29 @@ def case_pair_columns(facts: "RunFacts") -> list[Column[PairLine]]:
     ]
 
 
-def case_pair_lines(facts: "RunFacts") -> Callable[[CaseResult | None], Iterable[PairLine]]:
+def case_pair_lines(facts: "RunFacts") -> Callable[[CaseResult | None], Iterable[_PairLine]]:
     fits, line = fits_sheet(facts), count(1)
 
-    def lines(result: CaseResult | None) -> Iterator[PairLine]:
+    def lines(result: CaseResult | None) -> Iterator[_PairLine]:
         if result is None:
             return
         case = Place(CASES.name, next(line), 0) if fits else None
-        yield from (PairLine(result, verdict, case) for verdict in result.pairs)
+        yield from (_PairLine(result, verdict, case) for verdict in result.pairs)
 
     return lines
 
 
-def _row_cell(line: PairLine) -> Cell:
+def _row_cell(line: _PairLine) -> Cell:
     return Cell(line.result.case.row, Look.LINK if line.case else Look.COUNT, link=line.case)
 
 
-def _point_column(name: str) -> Column[PairLine]:
+def _point_column(name: str) -> Column[_PairLine]:
     return plain_column(
         _CRITERIA[name], 10, Look.SCORE, lambda line: line.verdict.criteria.get(name), _ABOUT_VALUE
     )
 
 
-def _value_cell(line: PairLine) -> Cell:
+def _value_cell(line: _PairLine) -> Cell:
     if line.verdict.outcome is Outcome.FAILED:
         return Cell("failed", Look.FAILED)
     return Cell(line.verdict.value, Look.SCORE)
@@ -230,7 +230,7 @@ def preferred(bot: str, verdict: PairVerdict) -> str:
     return name if abs(verdict.value) == 1 else f"{name}, in one order"
 
 
-def _labelled(line: PairLine) -> str:
+def _labelled(line: _PairLine) -> str:
     """Whose response people prefer, and how many of them if they are divided."""
     names = {1.0: line.result.case.bot, 0.0: "same", -1.0: line.verdict.other}
     counts = Counter(names[value] for value in line.verdict.labels.values())
@@ -239,12 +239,12 @@ def _labelled(line: PairLine) -> str:
     )
 
 
-def _differs_from_labels(line: PairLine) -> bool:
+def _differs_from_labels(line: _PairLine) -> bool:
     human, judge = consensus(line.verdict.labels), line.verdict.preference
     return human is not None and judge is not None and human != judge
 
 
-def _said(line: PairLine, order: int) -> str:
+def _said(line: _PairLine, order: int) -> str:
     if order >= len(line.verdict.orders):
         return ""
     names = {"this": line.result.case.bot, "other": line.verdict.other}
@@ -293,7 +293,7 @@ _ABOUT_HUMAN = "What the annotators prefer; empty for a pair without labels."
 _ABOUT_DIFFERS_FROM_HUMAN = (
     "More than half of the annotators prefer something else than the judge in both orders."
 )
-_HUMAN: tuple[Column[PairLine], ...] = (
+_HUMAN: tuple[Column[_PairLine], ...] = (
     plain_column("Human", 18, Look.TEXT, _labelled, _ABOUT_HUMAN),
     plain_column(
         "Differs from Human",

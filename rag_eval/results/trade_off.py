@@ -74,14 +74,14 @@ def trade_offs(summary: Summary, own: Mapping[str, "Interval | None"]) -> Mappin
     for name in summary.spent_values:
         bots = [bot for bot in summary.bots if name in bot.spent and bot.rqs.value is not None]
         if len(bots) > 1:
-            places = {bot.bot: (bot.rqs.value or 0.0, figure_of(bot, name)) for bot in bots}
+            places = {bot.bot: (bot.rqs.value or 0.0, _figure_of(bot, name)) for bot in bots}
             found[name] = tuple(
                 TradeOff(
                     bot=bot.bot,
                     rqs=places[bot.bot][0],
                     rqs_limits=_ends(own.get(bot.bot)),
                     spent=places[bot.bot][1],
-                    limits=limits_of(bot, name),
+                    limits=_limits_of(bot, name),
                     count=bot.spent[name].count,
                     is_unbeaten=not any(_beats(other, places[bot.bot]) for other in places.values()),
                 )
@@ -97,20 +97,20 @@ def unbeaten_words(offs: Sequence[TradeOff]) -> str:
     return f"Circles: no other bot beats {names} on both axes.{others}"
 
 
-def figure_of(bot: BotSummary, name: str) -> float:
+def _figure_of(bot: BotSummary, name: str) -> float:
     """The figure that stands for what a bot spends: the mean cost, the median latency."""
     return bot.spent[name].mean if name == "cost" else bot.spent[name].median
 
 
-def limits_of(bot: BotSummary, name: str, confidence: float = 0.95) -> Limits:
-    """The interval of `figure_of`; none of a median if rows belong to conversations."""
+def _limits_of(bot: BotSummary, name: str) -> Limits:
+    """The interval of `_figure_of`; none of a median if rows belong to conversations."""
     from rag_eval.results.intervals import quantile_interval, reported_interval
 
     spent = bot.spent[name]
     if name == "cost":
-        return _ends(reported_interval(spent.values, confidence, spent.clusters))
+        return _ends(reported_interval(spent.values, clusters=spent.clusters))
     # Order statistics need rows that are independent.
-    return (None, None) if spent.clusters else quantile_interval(spent.values, 0.5, confidence)
+    return (None, None) if spent.clusters else quantile_interval(spent.values, 0.5)
 
 
 def _ends(interval: "Interval | None") -> Limits:

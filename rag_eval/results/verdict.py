@@ -213,13 +213,13 @@ def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str
     over = f"over {_queries(summary.compared, summary.rows)}"
     if len(comparison.winners) > 1 or (not several and _look_equal(comparison, summary)):
         whose = "both" if len(comparison.winners) <= 2 else "them"
-        lead = difference_words(
+        lead = _difference_words(
             runner_up, comparison.confidence, _digits(comparison, summary), is_repeated=bool(facts.looks)
         )
         return f"RQS is {decimals(means[0])} for {whose} {over}; difference {lead}."
     digits = _digits(comparison, summary)
     remark = "" if _add_up(means, digits) else "the lead is computed before rounding"
-    lead = difference_words(runner_up, comparison.confidence, digits, is_repeated=bool(facts.looks))
+    lead = _difference_words(runner_up, comparison.confidence, digits, is_repeated=bool(facts.looks))
     early = "leads of runs that stop early are a little too high" if _clear_words(comparison, facts) else ""
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
     begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
@@ -276,7 +276,7 @@ def _beside(
     )
 
 
-def difference_words(rival: "Rival", confidence: float, digits: int, *, is_repeated: bool = False) -> str:
+def _difference_words(rival: "Rival", confidence: float, digits: int, *, is_repeated: bool = False) -> str:
     """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'; a repeated one minds earlier looks."""
     lead = decimals(rival.difference, digits)
     if not rival.interval:

@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, Protocol
 
-from rag_eval.run.processes import Processes
+from rag_eval.run.processes import Processes, function_named
 
 Task = Mapping[str, Any]
 Do = Callable[[Task], dict[str, Any]]
@@ -51,13 +50,8 @@ class LocalEngine:
             yield from map(do, tasks)
             return
         spec = f"{do.__module__}:{do.__name__}"
-        with Processes(f"{__name__}:function_of", self.slots, ahead=self._ahead).open(spec) as processes:
+        with Processes(
+            f"{function_named.__module__}:{function_named.__name__}", self.slots, ahead=self._ahead
+        ).open(spec) as processes:
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
             yield from processes.map(items, in_order=False)
-
-
-def function_of(name: str) -> Do:
-    """In a worker process: the function of that name, 'module:function'."""
-    module, _, function = name.partition(":")
-    do: Do = getattr(import_module(module), function)
-    return do

@@ -87,7 +87,7 @@ def without_unspaced_asking(query: str) -> str:
     return query if query.isascii() else _UNSPACED_ASKING.sub(" ", query)
 
 
-def unspaced_asking(query: str) -> list[str]:
+def _unspaced_asking(query: str) -> list[str]:
     """The asking wordings of scripts without spaces that the query has."""
     return [] if query.isascii() else _UNSPACED_ASKING.findall(query)
 
@@ -328,4 +328,4 @@ def asking_of(text: str) -> Sequence[str]:
     """Its first asking word, or the asking wordings of a script without spaces."""
     own = WRITTEN_WORD.findall(normalise(text))
     listed = ENGLISH_ASKING if not ENGLISH_ASKING.isdisjoint(own) else ASKING_WORDS & small_words_of(own)
-    return next(([word] for word in own if word in listed), None) or unspaced_asking(text)
+    return next(([word] for word in own if word in listed), None) or _unspaced_asking(text)

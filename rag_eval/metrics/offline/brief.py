@@ -45,12 +45,12 @@ def understood(text: str, query: str, others: Sequence[str]) -> Understood:
     weight = min(1.0, max(0.0, (count_words(own.content) - SHORT) / (LONG - SHORT)))
     if weight == 1:
         return NOTHING_UNDERSTOOD
-    light = said_by_asking(query) | given_names(text, query, others)
+    light = _said_by_asking(query) | given_names(text, query, others)
     return Understood(light, weight) if own.stems - light else NOTHING_UNDERSTOOD
 
 
 @lru_cache(maxsize=2)
-def said_by_asking(query: str) -> frozenset[str]:
+def _said_by_asking(query: str) -> frozenset[str]:
     """Stems of the words of a query that asks for something, and of those that may carry the answer to it.
 
     What a query for yes or no says is not understood: it may be wrong.

@@ -50,7 +50,7 @@ class CaseNumbers:
         ]
         return ScoredCases(*columns)
 
-    def packed(self, choice: "Choice") -> bytes:
+    def packed(self, choice: "_Choice") -> bytes:
         """The chosen rows and their cases as page.js reads them: columns of 32 bits, then of 16, then of 8."""
         rows = choice.rows()
         at = array("I", bytes(4 * len(self.rows)))
@@ -69,7 +69,7 @@ class CaseNumbers:
         rest = map(of_cases, (self.bots, self.below, *self.values.values(), self.modes, self.flags))
         return packed(map(_little_endian, chain(wide, rest, [of_rows(choice.why, "B")])))
 
-    def count(self, choice: "Choice") -> int:
+    def count(self, choice: "_Choice") -> int:
         """Cases of the chosen rows."""
         return sum(choice.blocks[row] >= 0 for row in self.row_of)
 
@@ -80,7 +80,7 @@ def _little_endian(column: "array[int]") -> bytes:
     return column.tobytes()
 
 
-class Choice:
+class _Choice:
     """Rows with the places of their texts, block by block. The last blocks can be taken back."""
 
     def __init__(self, rows: int) -> None:
@@ -129,7 +129,7 @@ class Choice:
 class PackedRows:
     """What fits into the page."""
 
-    choice: Choice
+    choice: _Choice
     numbers: bytes
     snippets: bytes
     texts: Path
@@ -164,7 +164,7 @@ class Packer:
 
     def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
         """As many rows in this order as fit."""
-        choice = Choice(len(self._records))
+        choice = _Choice(len(self._records))
         sizes = []
         with self._texts.open("wb") as file:
             for block in self._blocks(order, choice):
@@ -178,7 +178,7 @@ class Packer:
                 return PackedRows(choice, numbers, snippets, self._texts)
             choice.drop_last_block()
 
-    def _blocks(self, order: Iterable[tuple[int, int]], choice: Choice) -> Iterator[list[bytes]]:
+    def _blocks(self, order: Iterable[tuple[int, int]], choice: _Choice) -> Iterator[list[bytes]]:
         """The records of the chosen rows, some at a time; `choice` learns where they are."""
         block: list[bytes] = []
         size = number = 0
@@ -193,7 +193,7 @@ class Packer:
         if block:
             yield block
 
-    def _packed_snippets(self, choice: Choice) -> bytes:
+    def _packed_snippets(self, choice: _Choice) -> bytes:
         """A JSON list of the chosen rows' snippets."""
         separators = chain([b"["], repeat(b","))
         pairs = zip(separators, map(self._snippets.at, choice.rows()), strict=False)
