@@ -251,3 +251,59 @@ def test_an_amount_is_the_same_in_other_writing_and_another_amount_is_not(
     chunk = f"It is {reference} now."
     assert not red(query, right, reference, chunk) & CAUGHT_BY
     assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("Which vitamin is in carrots?", "Vitamin A", "A", "D"),
+        ("Which country makes it?", "The US", "It is the US.", "It is the UK."),
+        ("Which team do I call?", "IT", "The IT team.", "The HR team."),
+        ("Welches Vitamin enthalten Karotten?", "Vitamin A", "Vitamin A", "Vitamin D"),
+        ("Quel groupe sanguin est rare ?", "Le groupe A", "Groupe A", "Groupe O"),
+        ("¿Qué vitamina tienen las zanahorias?", "La vitamina A", "Vitamina A", "Vitamina D"),
+        ("What is it written in?", "C++", "In C++.", "C#"),
+    ],
+)
+def test_a_function_word_in_capitals_is_a_name(query: str, reference: str, right: str, wrong: str) -> None:
+    chunk = f"You should know that the answer is {reference} here."
+    assert not red(query, right, reference, chunk) & CAUGHT_BY
+    assert not red(query, wrong, reference, chunk).isdisjoint(CAUGHT_BY)
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "answer"),
+    [
+        ("Which answer is right in question 4?", "Key: 4 D", "D"),
+        ("Welches Tor ist es?", "Der Flug startet an B2.", "B2"),
+        ("Quel est le numéro ?", "Appelez le 555-1234.", "555-1234"),
+        ("¿En qué lenguaje está escrito?", "Usa C++.", "C++"),
+        ("Which framework is used?", "Runs on .NET.", ".NET"),
+    ],
+)
+def test_a_short_code_is_an_answer(query: str, chunk: str, answer: str) -> None:
+    assert red(query, answer, answer, chunk) - {"context_precision"} == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("Can I return it?", "No, you cannot, because it was on sale.", "No.", "Yes."),
+        ("Is there a lift?", "Yes, next to the stairs.", "Yes, there is.", "No, there is not."),
+        ("Darf ich hier parken?", "Nein, nur Anwohner.", "Nein.", "Ja."),
+        ("Les chiens sont-ils admis ?", "Non, sauf les chiens guides.", "Non.", "Oui."),
+        ("¿Hay ascensor?", "Sí, junto a la escalera.", "Sí.", "No."),
+    ],
+)
+def test_a_mere_yes_or_no_is_half_of_a_longer_ground_truth(
+    query: str, reference: str, right: str, wrong: str
+) -> None:
+    assert values(query, right, reference, reference)["answer_correctness"] == 0.5
+    assert values(query, wrong, reference, reference)["answer_correctness"] == 0.0
+
+
+def test_yes_you_can_and_the_blue_one_say_no_more_than_yes_and_blue() -> None:
+    assert red("Can I pay by card?", "Yes, you can.", "Yes", "You can pay by card or in cash.") == set()
+    chunk = "The blue key opens the gate."
+    assert red("Which key opens the gate?", "The blue one.", "The blue key", chunk) == set()
+    assert red("Which key opens the gate?", "The red one.", "The blue key", chunk) >= {"faithfulness"}

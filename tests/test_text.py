@@ -351,3 +351,22 @@ def test_an_amount_of_several_words_is_one(text, content):
 
 def test_an_amount_is_quoted_as_the_text_spells_it():
     assert quote(read("It has 1.5 million people."), {"1500000"}) == "1.5, million"
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("A dog may bark", ["dog", "bark"]),
+        ("the US and IT staff", ["us", "it", "staff"]),
+        ("Vitamin A", ["vitamin", "a"]),
+        ("A", ["a"]),
+        ("Note: A dog", ["note", "dog"]),
+        ("Here I am", []),
+        ("THE BRIDGE STANDS IN SYDNEY", ["bridg", "stand", "sydnei"]),
+        ("**Plan:** If you can", ["plan"]),
+        ("Others came", ["other", "came"]),
+    ],
+)
+def test_a_function_word_in_capitals_inside_a_sentence_is_a_name(text, content):
+    assert read(text).content == content
+    assert read_claim(text).whole.content == content

@@ -10,6 +10,7 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
+from rag_eval.metrics.offline.asking import beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
@@ -19,7 +20,7 @@ from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_s
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.quantities import SIGNS
-from rag_eval.texts.words import Reading, numbers, quote, read_claim, stems_of
+from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stems_of
 
 _Reasoned = Sequence[tuple[str, str]]
 """Statements, each with a reason."""
@@ -119,6 +120,8 @@ MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
 WRONG_NUMBER_FACTOR = 0.5
 """What is left if the response has none of the numbers of a short reference."""
+YES_OR_NO_SHARE = 0.5
+"""What a mere yes or no is worth if the reference says the same, and more."""
 _HALF_WAY = 50
 _MOST_LENIENCE = 2.0
 
@@ -148,7 +151,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
         find = find_similar if textual < 1 else find_exactly  # a text has words enough
         wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
-        found = find(wanted, response.stems)
+        found = find(wanted, _given(response, wanted, reference))
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
         if _lacks_number(wanted - asked, found.missing, case.query):
             value *= WRONG_NUMBER_FACTOR
@@ -177,11 +180,21 @@ def _polar(reference: str, answer: str, query: str) -> Score | None:
         return None
     is_opposite = wanted.affirms != said.affirms
     if not is_opposite and not wanted.is_bare:
-        return None
+        return (
+            _half_said(reference) if said.is_word and beginning_yes_or_no(reference)[0] is not None else None
+        )
     verdict = "contradicted" if is_opposite else "found"
     reason = "the response says the opposite" if is_opposite else ""
     seen = Evidence("reference", reference, verdict, not is_opposite, reason)
     return Score.scored(_AnswerCorrectness.name, float(not is_opposite), evidence=(seen,))
+
+
+def _half_said(reference: str) -> Score:
+    """The score of a mere yes or no if the reference says the same, and more."""
+    seen = Evidence(
+        "reference", reference, "only partly in the response", False, "the response says yes or no only"
+    )
+    return Score.scored(_AnswerCorrectness.name, YES_OR_NO_SHARE, evidence=(seen,))
 
 
 def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[str]:
@@ -195,6 +208,13 @@ def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[st
     if missing := reference.stems - response.stems:
         light |= missing & (carrying(case.query) | given_names(reference.text, case.query, (response.text,)))
     return reference.stems - light or reference.stems
+
+
+def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> AbstractSet[str]:
+    """The words that a response gives: its function words as well if a short reference has one as a name ("May")."""
+    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE or STOP_WORDS.isdisjoint(wanted):
+        return response.stems
+    return response.stems if reference.text.isupper() else response.stems | set(stems_of(response.text))
 
 
 def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], query: str) -> bool:

@@ -12,7 +12,8 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
-from rag_eval.metrics.offline.brief import carrying, stance
+from rag_eval.metrics.offline.asking import asking_of
+from rag_eval.metrics.offline.brief import carrying, is_brief, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -166,8 +167,9 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             share = max(share, _share_by_source(asked, said, case.chunks))
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         kind = expected_kind(case.query)
-        if kind and share < BARE_SHARE and _is_bare(said, case) and kind.is_given(answer, case.query):
-            share = BARE_SHARE
+        if share < BARE_SHARE and _is_bare(said, case):
+            is_given = kind.is_given(answer, case.query) if kind else bool(asking_of(case.query))
+            share = BARE_SHARE if is_given else share
         if kind is None or not kind.is_certain or kind.is_given(answer, case.query):
             return Score.scored(self.name, share, evidence=evidence)
         reason = f"the query asks for a {kind.name}, the response gives none"
@@ -190,6 +192,8 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
 
 def _is_bare(said: set[str], case: Case) -> bool:
     """Whether the response is a short answer, and no sentence of the chunks is closer to the query than its source."""
+    if not is_brief(case.response):
+        return False
     asked, own = query_stems(case.query), said - carrying(case.query)
     if count_words(own - asked) > MOST_WORDS_OF_A_BARE_ANSWER:
         return False

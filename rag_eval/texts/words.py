@@ -42,7 +42,10 @@ _GRAMMAR = """
     s t d m ll re ve ca wo don doesn didn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn
 """
 STOP_WORDS = frozenset(_GRAMMAR.split())
-"""English words that carry grammar rather than content. Other languages are read without such a list."""
+"""English words that carry grammar rather than content, unless they are spelled as names.
+
+Other languages are read without such a list.
+"""
 
 _Item = TypeVar("_Item")
 
@@ -106,8 +109,9 @@ def read_claim(text: str) -> _Claim:
     else:
         pieces = text.split()
         stems_by_piece = _look_up(pieces)
-    # A text like "42." is an answer, though a list item could begin so.
-    return _Claim(Reading(text, content or _content(stems_by_piece), pieces, stems_by_piece), sentences)
+    # A text like "42." is an answer, though a list item could begin so; and so is a single word like "may".
+    content = content or _content(stems_by_piece) or (words(text) if len(pieces) == 1 else [])
+    return _Claim(Reading(text, content, pieces, stems_by_piece), sentences)
 
 
 def read_sentences(text: str) -> Iterator[Reading]:
@@ -266,8 +270,22 @@ def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Readi
 
 
 def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
-    """The text of these pieces, an amount of several of them as one; then `stems_by_piece` is changed."""
+    """The text of these pieces, an amount of several of them as one; then `stems_by_piece` is changed.
+
+    A function word in capitals is a name ("the US", "Vitamin A") unless it begins the text or follows a mark such as
+    a colon.
+    """
+    if len(pieces) > 1 and type(stems_by_piece[0]) is _Name:
+        stems_by_piece[0] = ()
     reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
+    if _IS_SEEN_AGAIN.isdisjoint(reading.stems):
+        return reading
+    if len(pieces) > 1 and not STOP_WORDS.isdisjoint(reading.stems):
+        for place, stems in enumerate(stems_by_piece):
+            begins = not pieces[place - 1][-1].isalnum()
+            if type(stems) is _Name and (begins or _is_heading(reading)):
+                stems_by_piece[place] = ()
+        reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
     if not _has_amount(reading):
         return reading
     quoted = _join_amounts(pieces, stems_by_piece)
@@ -346,6 +364,8 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
         return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
     if kind == "percent":
         return (PERCENT,)
+    if kind == "code":
+        return (token,)  # "C++"
     head, apostrophe, tail = token.partition("'")
     if not apostrophe or tail in _CLITICS:
         return (head,)
@@ -373,6 +393,12 @@ def _without_verb_ending(word: str) -> str:
     return word
 
 
+class _Name(tuple[str, ...]):
+    """What a function word in capitals contributes where it is a name."""
+
+    __slots__ = ()
+
+
 class _Vocabulary(dict[str, tuple[str, ...]]):
     """What each whitespace-separated piece of text contributes to a reading."""
 
@@ -382,6 +408,8 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         unquoted = _CITATION.sub(" ", piece) if "[" in piece or "【" in piece else piece
         # Equal stems are one object, so that sets compare them without looking at their letters.
         content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
+        if not content and (name := _name_in(piece)):
+            content = _Name((intern(name),))
         if len(content) > 1 and not JOINING.isdisjoint(content):
             content = tuple(filter(None, map(intern, one_amount(content))))  # "9pm"
         if len(piece) <= _LONGEST_REMEMBERED:
@@ -389,6 +417,13 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
                 self.clear()
             self[intern(piece)] = content
         return content
+
+
+def _name_in(piece: str) -> str:
+    """The function word that the piece spells in capitals, as a letter or an acronym, in small letters; or empty."""
+    bare = piece.lstrip("(").rstrip(_PUNCTUATION)
+    is_name = bare.isupper() and bare != _I and bare.lower() in STOP_WORDS
+    return bare.lower() if is_name else ""
 
 
 def _look_up(pieces: Iterable[str]) -> list[tuple[str, ...]]:
@@ -405,6 +440,10 @@ def _joined(parts: Iterable[Iterable[_Item]]) -> list[_Item]:
 
 _VOCABULARY = _Vocabulary()
 
+_I = "I"
+"""Always in capitals."""
+_IS_SEEN_AGAIN = STOP_WORDS | JOINING | {"12"}
+"""Stems that mean something else where they are next to others."""
 _AM = " am"
 _AM_PIECE = re.compile(r"(?i:am)\W*")
 _LONGEST_REMEMBERED = 128
@@ -432,6 +471,7 @@ _TOKEN = re.compile(
     rf"|(?P<half>[ap]\.m\b)"
     rf"|(?P<unspaced>[{_UNSPACED}]+)"
     rf"|(?P<percent>%)"
+    rf"|(?P<code>{_LETTER}(?:\+\+|#)(?!\w))"
     rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
 )
 WRITTEN_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])++")

@@ -34,12 +34,17 @@ _LONGEST = 200
 """Characters. A longer text is not short."""
 
 
+def is_brief(text: str) -> bool:
+    """Whether a text is so short that it may be an answer of a few words."""
+    return len(text) <= _LONGEST
+
+
 def understood(text: str, query: str, others: Sequence[str]) -> Understood:
     """Which words of a text need not be found in the others: those of the query, and those that carry an answer.
 
     Only if the query asks for something, and the text says more than these words.
     """
-    if len(text) > _LONGEST:
+    if not is_brief(text):
         return NOTHING_UNDERSTOOD
     own = read_claim(text).whole
     weight = min(1.0, max(0.0, (count_words(own.content) - SHORT) / (LONG - SHORT)))
@@ -67,7 +72,8 @@ def _said_by_asking(query: str) -> frozenset[str]:
 def carrying(query: str) -> frozenset[str]:
     """Stems of words that may carry the answer: small words of the query's language, and by the expected kind."""
     kind = expected_kind(query)
-    return small_stems(query) | (kind.carrying if kind else frozenset())
+    listed = kind.carrying if kind else _OF_CHOICES if asking_of(query) == ["which"] else frozenset()
+    return small_stems(query) | listed
 
 
 @lru_cache(maxsize=2)
@@ -141,7 +147,7 @@ class Stance(NamedTuple):
     is_bare: bool
     """It says nothing else than words of the query."""
     is_word: bool = False
-    """It says nothing else."""
+    """It says nothing else but small words: "Yes, you can."."""
 
 
 @lru_cache(maxsize=4)
@@ -152,9 +158,13 @@ def stance(text: str, query: str) -> Stance | None:
         return None
     affirms, rest = beginning_yes_or_no(text)
     if affirms is not None:
-        is_bare = len(rest) <= _LONGEST and _content(words(rest), query) <= asked | {NEGATION}
-        return Stance(affirms, is_bare, is_word=not has_words(rest))
-    if len(text) > _LONGEST or ends_asking(text):
+        content = _content(words(rest), query) if is_brief(rest) else None
+        is_bare = content is not None and content <= asked | {NEGATION}
+        is_word = not has_words(rest) or (
+            content is not None and content <= ({NEGATION} if not affirms else set())
+        )
+        return Stance(affirms, is_bare, is_word)
+    if not is_brief(text) or ends_asking(text):
         return None
     own = words(text)
     if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
@@ -206,6 +216,8 @@ def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
     return False
 
 
+_OF_CHOICES = frozenset(("one", "ones"))
+"""What may stand for the noun of the query: "the blue one"."""
 _MOST_NAMES = 5
 _MARKS = " .,;:!?\"'“”"
 _PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))
