@@ -16,6 +16,7 @@ import errno
 import sys
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Self
 
 
 class ExitCode(IntEnum):
@@ -115,6 +116,16 @@ class OutputError(RagEvalError):
     """An output file cannot be written."""
 
     exit_code = ExitCode.IO_FAILED
+
+    @classmethod
+    def no_temporary_space(cls, name: object, error: OSError) -> Self:
+        """`name` cannot be kept in temporary files."""
+        from tempfile import gettempdir
+
+        return cls(
+            f"writing {name} to temporary disk space failed: {error.strerror or error}; free some space in "
+            f"{gettempdir()}, or set TMPDIR to another folder"
+        )
 
 
 class StoreError(RagEvalError):

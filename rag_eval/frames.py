@@ -39,8 +39,8 @@ from rag_eval.report.pair_tables import plain_pairs, plain_verdicts
 from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
-from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.run.judges import Judges
+from rag_eval.rubric import EvaluationRubric
+from rag_eval.run.judges import Judges, rubric_of
 from rag_eval.run.pairs import PairJudge
 from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
@@ -92,7 +92,7 @@ def evaluate(
     if problem := processes_problem(settings):
         raise SettingsError(f"[evaluation] processes: {problem}")
     sweep([_FRAME])
-    rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
+    rubric = rubric_of(settings)
     table = _read(data, settings, rubric)
     questions = (row.cases[0].question for row in table.rows)
     compared = PairJudge.of(settings, table.bots, questions)

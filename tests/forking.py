@@ -282,7 +282,6 @@ _OFFLINE_MODULES = [
     "rag_eval.texts.injection",
     "rag_eval.metrics.catalogue",
     "rag_eval.results.noise",
-    "rag_eval.report.annotation_lines",
     "rag_eval.configuration.provenance",
     "rag_eval.report.csv_files",
     "rag_eval.report.workbook",

@@ -15,8 +15,7 @@ from rag_eval.judge.endpoint import Dialect, Endpoint, request_body
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
-from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
-from rag_eval.run.waves import Wave, WaveJudge
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range, Wave, WaveJudge
 from rag_eval.store.reply_store import Store
 
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import KEY
 
 from rag_eval.judge.addresses import is_loopback, safe_path, safe_url
-from rag_eval.judge.masking import masked, secrets_in, without_keys
+from rag_eval.judge.masking import concealed, masked, secrets_in, without_keys
 from rag_eval.records import (
     Case,
     CaseResult,
@@ -17,7 +17,6 @@ from rag_eval.records import (
     RubricOutcome,
     Score,
 )
-from rag_eval.run.concealing import concealed
 
 SECRET = "abcdefgh1jklmnop"
 LOCAL, REMOTE = "http://127.0.0.1:8080/v1", "https://api.example.com/v1"

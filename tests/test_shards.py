@@ -18,8 +18,8 @@ from forking import Fork, Forker
 from openpyxl import load_workbook
 from report_cases import facts_of, plain_result
 
+from rag_eval.cli.inputs import files_of
 from rag_eval.cli.options import Options
-from rag_eval.cli.shard_inputs import files_of
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, SettingsError

@@ -16,7 +16,7 @@ import click
 from rag_eval.cli.console import set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
-from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
+from rag_eval.cli.judging import open_judges, refuse_empty
 from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
@@ -115,6 +115,7 @@ class _JudgeComparisonJob:
 
     def run(self, named_input: Path) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
+        from rag_eval.run.judges import rubric_of
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)

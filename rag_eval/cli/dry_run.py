@@ -16,10 +16,9 @@ from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
 from rag_eval.judge.transport import Transport
 from rag_eval.records import PROMPT_FORMS, Row
-from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range, Wave, WaveJudge
 from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
-from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import Table
 from rag_eval.texts.display import enumerated

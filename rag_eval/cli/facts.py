@@ -32,9 +32,10 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         idle_thresholds,
     )
     from rag_eval.records import OFF, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
-    from rag_eval.run.marks import cuts_in, flags_in
+    from rag_eval.run.evaluation import cuts_in
     from rag_eval.tables.names import HUMAN
     from rag_eval.tables.spending import unit_of
+    from rag_eval.texts.injection import flags_in
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if judges.is_proxy else flags_in(table.rows)  # words cannot talk arithmetic round

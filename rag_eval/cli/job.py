@@ -13,7 +13,7 @@ from rag_eval.cli.batching import (
 )
 from rag_eval.cli.console import say
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
-from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of, run_name
+from rag_eval.cli.judging import open_judges, refuse_empty, run_name
 from rag_eval.cli.people import People
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, OutputError, StoreError
@@ -57,6 +57,7 @@ class Job:
                 self._workers.close()
 
     def _run(self) -> ExitCode:
+        from rag_eval.run.judges import rubric_of
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
@@ -368,7 +369,8 @@ _IDLE_OFFLINE = ("offline", "offline-file")
 
 def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None":
     """What takes the rows of the first sheet from the workers; None where they depend on what else is written."""
-    from rag_eval.report.case_table import RenderedCases, fits_sheet
+    from rag_eval.report.case_table import RenderedCases
+    from rag_eval.report.worksheet import fits_sheet
 
     return RenderedCases(facts) if fits_sheet(facts) and not settings.report.evidence else None
 

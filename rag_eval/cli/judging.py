@@ -42,7 +42,7 @@ def _llm_judges(
     settings: "Settings", path: Path, target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
     from rag_eval.configuration.effective import store_path
-    from rag_eval.run.opening import StoredReplies, open_llm_judges
+    from rag_eval.run.judges import StoredReplies, open_llm_judges
     from rag_eval.store.reply_store import Store
 
     replies = StoredReplies(
@@ -57,14 +57,6 @@ def _llm_judges(
     if isinstance(judges.store, Store) and not options.report_only:
         refuse_open_batches(judges.store, target)
     return judges
-
-
-def rubric_of(settings: "Settings") -> "EvaluationRubric | None":
-    if settings.rubric.file is None:
-        return None
-    from rag_eval.rubric import load_rubric
-
-    return load_rubric(settings.rubric.file)
 
 
 def refuse_empty(evaluation: "Evaluation") -> None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rag_eval.cli.parameters import MINUTES, NAME, PAGE, PATH, Option
-from rag_eval.cli.standard_input import FORMATS
 from rag_eval.errors import InputError
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import PROMPT_FORMS
+from rag_eval.tables.input_files import SUFFIXES
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
@@ -65,6 +65,8 @@ def _option(
 _flag = partial(_option, default=False, is_flag=True)
 _many = partial(_option, default=(), multiple=True)
 
+FORMATS = tuple(suffix.removeprefix(".") for suffix in SUFFIXES)
+"""Of standard input."""
 _WEIGHT = click.FloatRange(min=0.0)
 _LIMIT = click.FloatRange(min=0.0, min_open=True)
 _COUNT = click.IntRange(min=1)

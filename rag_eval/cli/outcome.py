@@ -11,15 +11,25 @@ from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import printable
 from rag_eval.errors import ExitCode, RagEvalError, RunStoppedError
-from rag_eval.records import FAILURES, METRIC_LABELS
+from rag_eval.records import FAILURES, METRIC_LABELS, TOXICITY
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
 from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
+from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement, rare_error_words
 from rag_eval.results.looks import confidence_of
-from rag_eval.results.summary import BotSummary, Summary, of_queries
-from rag_eval.results.verdict import ABOUT_COUNTS, has_other_counts, mean_words, unfit_words, verdict
-from rag_eval.texts.display import decimals
+from rag_eval.results.summary import GOAL, BotSummary, Summary, of_queries
+from rag_eval.results.verdict import (
+    ABOUT_COUNTS,
+    flagged_words,
+    has_other_counts,
+    labelled_words,
+    mean_words,
+    noise_words,
+    unfit_words,
+    verdict,
+)
+from rag_eval.texts.display import decimals, percent
 
 if TYPE_CHECKING:
     from rag_eval.cli.history import HistoryOfRun
@@ -59,7 +69,6 @@ class RunOutcome:
 
     def tell(self, say: Callable[..., None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
-        from rag_eval.report.annotation_lines import annotation_lines
         from rag_eval.report.baseline_sheet import change_lines
 
         summary, findings, facts = self.summary, self.findings, self.facts
@@ -73,7 +82,7 @@ class RunOutcome:
         say(decision, bold=True)
         for line in rest:
             say(line)
-        for line in (*bot_lines(summary, findings), *annotation_lines(findings), *changes):
+        for line in (*bot_lines(summary, findings), *_annotation_lines(findings), *changes):
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
         # Unless the baseline is that run: then its changes were told above.
         if (
@@ -235,3 +244,42 @@ def pass_gates(
         path = write_markdown(options.markdown, facts, outcome.summary, outcome.findings, results, baseline)
         say(f"Also written: {path}")
     return all(result.passed for result in results)
+
+
+def _annotation_lines(findings: Findings) -> Iterator[str]:
+    """What to look at; a line a bot for the rubric and for retrieval, and one for each measure with human labels."""
+    yield from noise_words(findings)
+    yield from flagged_words(findings)
+    for bot in findings.pass_rates:
+        rate = bot.overall
+        share = f" ({percent(rate.rate)})" if rate.rate is not None else ""
+        missing = f", {rate.failed} not judged" if rate.failed else ""
+        yield f"{bot.bot}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
+    for name, summary in findings.retrieval.items():
+        means = ", ".join(f"{label} {decimals(summary.means[key])}" for key, label in _SHOWN.items())
+        queries = "query" if summary.scored == 1 else "queries"
+        yield f"{name}: {means} over {summary.scored:,} {queries} with gold documents"
+    for line in findings.alignment.agreements if findings.alignment else ():
+        yield _agreement_line(line)
+    yield from rare_error_words(findings.alignment)
+    yield from labelled_words(findings.head_to_head)
+
+
+def _agreement_line(line: HumanAgreement) -> str:
+    who = line.bot or "All bots"
+    one, more = ("query", "queries") if line.measure == TOXICITY else ("case", "cases")
+    with_whom = (
+        "with human labels" if line.raters == (JUDGE, PEOPLE) else f"between {' and '.join(line.raters)}"
+    )
+    text = (
+        f"{who}, {line.label}: kappa {decimals(line.kappa.kappa)} {with_whom} over {line.count:,} "
+        f"{one if line.count == 1 else more}"
+    )
+    if not (mean := line.corrected):
+        return text
+    interval = f"95% CI {decimals(mean.interval.low)} to {decimals(mean.interval.high)}"
+    more = f"; about {mean.more_labels:,} more labels for ±{GOAL:.2f}" if mean.more_labels else ""
+    return f"{text}; mean {decimals(mean.judge_mean)}, corrected {decimals(mean.value)} ({interval}){more}"
+
+
+_SHOWN = {"doc_recall": "doc recall", "doc_precision": "doc precision", "ndcg_10": "NDCG@10"}

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from rag_eval.cli.console import remark, say
+from rag_eval.cli.inputs import opened
 from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
-from rag_eval.cli.reading import opened
 
 _ROLES = ("id", "retrieved_docs", "gold_docs")
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.inputs import opened
 from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
-from rag_eval.cli.reading import opened
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition

@@ -25,7 +25,7 @@ def command(inputs: tuple[Path, ...], **values: Any) -> None:
     prints how. '-' reads standard input. A folder, a pattern or several files are judged in shards, as is a file with
     --shard-rows or --engine: -o is a folder then, and the same command continues a run that was killed.
     """
-    from rag_eval.cli.shard_inputs import is_sharded
+    from rag_eval.cli.inputs import is_sharded
 
     given = Options(**values)
     set_up_logging(given.debug)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval.cli.console import counting, hide, remark, say, warn
 from rag_eval.cli.history import HistoryOfRun
+from rag_eval.cli.inputs import received
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options, load
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.people import People
 from rag_eval.cli.signals import stopping_on_signals
-from rag_eval.cli.standard_input import received
 from rag_eval.cli.terminal import progress
 from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
 from rag_eval.records import METRIC_LABELS

@@ -82,8 +82,8 @@ def write_parts(
 
 def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":
     """The run in a folder, and its settings. Raises InputError if no shard of it is done."""
+    from rag_eval.run.judges import rubric_of
     from rag_eval.shards.folder import require_parquet
-    from rag_eval.shards.judge_shard import rubric_of
     from rag_eval.shards.plan import read_plan
 
     require_parquet()

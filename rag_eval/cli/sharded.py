@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.inputs import files_of, folder_of
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.session import Session
-from rag_eval.cli.shard_inputs import files_of, folder_of
 from rag_eval.cli.shard_report import with_outputs_there, write_parts
 from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key
 from rag_eval.cli.terminal import progress
@@ -79,8 +79,8 @@ class ShardedJob:
             import_ray()
 
     def _run(self) -> ExitCode:
+        from rag_eval.run.judges import rubric_of
         from rag_eval.run.pairs import refuse_offline
-        from rag_eval.shards.judge_shard import rubric_of
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 

@@ -1,7 +1,6 @@
 """Evaluators that ask a judge about numbered chunks and get a validated result, from Python."""
 
 from rag_eval.evaluators import base
-from rag_eval.evaluators.adapter import as_metric
 from rag_eval.evaluators.answer_relevance import AnswerRelevance, AnswerRelevanceResult, QuestionPart
 from rag_eval.evaluators.base import (
     ChunkBinaryScore,
@@ -15,6 +14,7 @@ from rag_eval.evaluators.chunk_ids import MissingChunkWarning
 from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkPrecisionResult, ChunkRelevance
 from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
 from rag_eval.evaluators.faithfulness import Faithfulness, FaithfulnessResult, StatementEvaluation
+from rag_eval.evaluators.report_metrics import as_metric
 
 __all__ = [
     "AnswerRelevance",

@@ -7,10 +7,10 @@ from itertools import chain, pairwise
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call, Message, room_for
+from rag_eval.judge.conversation import with_history
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
-from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of
 from rag_eval.metrics.offline.brief import carrying, is_brief, stance

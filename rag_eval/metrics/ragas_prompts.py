@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from rag_eval.judge.calls import Message
+from rag_eval.judge.conversation import EARLIER_TURNS, USER_SAID, plain_turns
 from rag_eval.judge.echoes import Examples, texts_in
-from rag_eval.metrics.conversation import EARLIER_TURNS, USER_SAID, plain_turns
 from rag_eval.records import Turn
 
 _MARK = "\x00input\x00"

@@ -8,7 +8,7 @@ from rag_eval.report.column import StreamedTable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.notes import Note, NoteKind
 from rag_eval.report.styles import LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import SHEET_ROWS, SheetTable
+from rag_eval.report.worksheet import CASE_SHEET, SHEET_ROWS, SheetTable
 from rag_eval.store.codec import encode
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.report.book import Piece
 
 CASES = StreamedTable(
-    name="Per-Query Metrics",
+    name=CASE_SHEET,
     columns=case_columns,
     lines=lambda _: lambda result: (result,) if result else (),
     noun="cases",
@@ -28,11 +28,6 @@ _MOST_WHOLE = 500
 """Cases that are as high as their texts; a height of its own for each row costs memory for each."""
 Rendered = tuple["Piece", int, Sequence[tuple[int, int, str, float]]]
 """The XML of rows, how many of their texts were cut, and place, kind and weight of each note: values for a pipe."""
-
-
-def fits_sheet(facts: RunFacts, sheet_rows: int = SHEET_ROWS) -> bool:
-    """Whether every case has its line on the sheet, in the order of the results. `sheet_rows` include the header."""
-    return facts.rows * len(facts.bots) < sheet_rows
 
 
 def case_table(

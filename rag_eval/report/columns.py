@@ -32,9 +32,9 @@ from rag_eval.report.column import (
 from rag_eval.report.extra_columns import extra_bot_columns, extra_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
-from rag_eval.results.baseline import SELECTION
 from rag_eval.results.causes import MOST_CAUSES, cause_words, fix_words
 from rag_eval.results.findings import Findings
+from rag_eval.results.row_choice import SELECTION
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
 from rag_eval.results.verdict import verdict_on
 from rag_eval.texts.display import join_chunks, join_turns

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rag_eval.report.json_file import Json
 from rag_eval.report.judge_tables import Runs
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeRun, MeasureComparison, headline
 from rag_eval.results.paired import BANDS
@@ -48,7 +47,7 @@ def write_json(target: Path, comparison: JudgeComparison, runs: Runs) -> Path:
     )
 
 
-def _judge(run: JudgeRun) -> Json:
+def _judge(run: JudgeRun) -> dict[str, Any]:
     facts = run.facts
     return {
         "name": run.name,
@@ -73,8 +72,8 @@ def _judge(run: JudgeRun) -> Json:
     }
 
 
-def _measure(line: MeasureComparison) -> Json:
-    plain: Json = _plain(asdict(line))
+def _measure(line: MeasureComparison) -> dict[str, Any]:
+    plain: dict[str, Any] = _plain(asdict(line))
     return plain
 
 

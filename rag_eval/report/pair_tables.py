@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
-from rag_eval.report.case_table import CASES, fits_sheet
 from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, plain_column
 from rag_eval.report.styles import Look
+from rag_eval.report.worksheet import CASE_SHEET, fits_sheet
 from rag_eval.results.human_alignment import FEWEST_LABELS
 from rag_eval.results.paired import consensus
 from rag_eval.results.verdict import preference_words, strength_words, trust_words
@@ -196,7 +196,7 @@ def case_pair_lines(facts: "RunFacts") -> Callable[[CaseResult | None], Iterable
     def lines(result: CaseResult | None) -> Iterator[_PairLine]:
         if result is None:
             return
-        case = Place(CASES.name, next(line), 0) if fits else None
+        case = Place(CASE_SHEET, next(line), 0) if fits else None
         yield from (_PairLine(result, verdict, case) for verdict in result.pairs)
 
     return lines

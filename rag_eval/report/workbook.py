@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table, fits_sheet
+from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.column import Place, ReportTable, StreamedTable
 from rag_eval.report.columns import score_headers
@@ -17,7 +17,7 @@ from rag_eval.report.extra_columns import FAILED_CRITERIA
 from rag_eval.report.spool import CaseSpool
 from rag_eval.report.styles import Formats
 from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, FinishedRun, report_tables
-from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet, fits_sheet
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import verdict

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
+    from rag_eval.records import RunFacts
+
+CASE_SHEET = "Per-Query Metrics"
 SHEET_ROWS = 1_048_576
 """As many as a sheet can have."""
 _LETTERS = 1.05
@@ -26,6 +29,12 @@ _MOST_HEIGHT = 409
 """Of a row, in points."""
 SHEET_LINKS = 65_530
 """As many as a sheet can have."""
+
+
+def fits_sheet(facts: "RunFacts", sheet_rows: int = SHEET_ROWS) -> bool:
+    """Whether every case has its line on the sheet of cases, in the order of the results. `sheet_rows` include the
+    header."""
+    return facts.rows * len(facts.bots) < sheet_rows
 
 
 class SheetTable(Generic[Item]):

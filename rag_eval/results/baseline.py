@@ -18,7 +18,7 @@ from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, SPENT_LABELS, CaseResult, Outcome
 from rag_eval.results.looks import conversation_of
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of, queries_words
-from rag_eval.results.row_choice import WORST
+from rag_eval.results.row_choice import SELECTION, WORST
 from rag_eval.results.scoring import composite
 from rag_eval.results.stored import State, is_score, read_run_document
 from rag_eval.results.summary import RQS, rqs_outcome
@@ -33,8 +33,6 @@ NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
 _KEPT = (*NAMES, *SPENT_LABELS)
 """What is kept of each case: scores, latency and cost."""
-SELECTION = "Selection"
-"""Header of a column that only a sheet that could not have all cases has; it says why each of its cases is there."""
 _REPORT_SHEET = "Per-Query Metrics"
 _LARGEST_REPORT = 8 * 2**30
 """Bytes that a report may unpack to. One with a full sheet needs more than an input may; it is read row by row."""

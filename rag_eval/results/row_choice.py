@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 WORST, RANDOM = "worst", "random"
 """Why a row was chosen. The worst are not a sample: in another run of the same quality they would score higher."""
+SELECTION = "Selection"
+"""Header of the column that only a sheet has that could not have all cases: why each of its cases is there."""
 
 
 @dataclass(frozen=True, slots=True)

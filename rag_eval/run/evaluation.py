@@ -15,7 +15,7 @@ from rag_eval.configuration.effective import (
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.calls import gather, sampled
-from rag_eval.judge.masking import without_keys
+from rag_eval.judge.masking import concealed, without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import (
@@ -33,7 +33,6 @@ from rag_eval.records import (
 )
 from rag_eval.results.scoring import failure_modes, mean_score, rqs, with_gaps
 from rag_eval.retrieval import doc_recall
-from rag_eval.run.concealing import concealed
 from rag_eval.run.judges import Judges
 from rag_eval.texts.redaction import Redactor
 from rag_eval.texts.shortening import Shortener
@@ -279,3 +278,10 @@ def shortener_of(settings: Settings) -> Shortener:
 def redactor_of(settings: Settings) -> Redactor:
     """Hides what an LLM judge must not see."""
     return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
+
+
+def cuts_in(settings: Settings, rows: Iterable[Row]) -> dict[tuple[int, str], str]:
+    """By row and bot: what the judge does not see of a context or of earlier turns, in words."""
+    redactor, shortener = redactor_of(settings), shortener_of(settings)
+    notes = ((case, shortener.note(redactor.case(case))) for row in rows for case in row.cases)
+    return {(case.row, case.bot): words for case, words in notes if words}

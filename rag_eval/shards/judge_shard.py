@@ -16,11 +16,8 @@ from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
 from rag_eval.report.recorded import rescored, rows_of
 from rag_eval.results.stored import State, to_json
 from rag_eval.results.tallies import Tallies
-from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import Judges
-from rag_eval.run.marks import cuts_in, flags_in
-from rag_eval.run.opening import StoredReplies, open_llm_judges
+from rag_eval.run.evaluation import Evaluation, cuts_in
+from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
 from rag_eval.run.pairs import PairJudge
 from rag_eval.shards.folder import (
     DamagedPartError,
@@ -35,6 +32,7 @@ from rag_eval.shards.folder import (
 )
 from rag_eval.shards.spec import ShardSpec
 from rag_eval.store.codec import to_plain
+from rag_eval.texts.injection import flags_in
 
 GRANT_USED = "grant_used"
 """Code of a shard whose requests and money were given to a worker that died."""
@@ -310,10 +308,6 @@ def with_own_keys(settings: Settings) -> Settings:
     ours = settings.model_copy(update={provider.name: section})
     replace(loaded, settings=ours).require_credentials()
     return ours
-
-
-def rubric_of(settings: Settings) -> EvaluationRubric | None:
-    return load_rubric(settings.rubric.file) if settings.rubric.file else None
 
 
 class _Failures:

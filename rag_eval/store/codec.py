@@ -17,7 +17,6 @@ from typing import IO, Any, Generic, TypeVar
 import msgspec
 
 from rag_eval.errors import OutputError
-from rag_eval.store.replacement import no_temporary_space
 
 _Value = TypeVar("_Value")
 
@@ -216,7 +215,7 @@ class Spool(Generic[_Value]):
             self._file.write(records)
             self._file.flush()
         except OSError as error:
-            raise no_temporary_space(self._name, error) from error
+            raise OutputError.no_temporary_space(self._name, error) from error
         self._written = self._ends[-1]
 
     def _read(self, start: int, length: int) -> bytes:

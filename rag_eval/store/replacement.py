@@ -118,14 +118,6 @@ def _is_temporary_disk_full(target: Path, error: OSError) -> bool:
     return shutil.disk_usage(temporary).free < min(_FULL, shutil.disk_usage(folder).free)
 
 
-def no_temporary_space(name: object, error: OSError) -> OutputError:
-    """What is raised if `name` cannot be kept in temporary files."""
-    return OutputError(
-        f"writing {name} to temporary disk space failed: {error.strerror or error}; free some space in "
-        f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
-    )
-
-
 _FULL = 1_000_000
 """Bytes that remain free on a disk that has no room for a whole buffer or file."""
 
@@ -137,7 +129,7 @@ def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
         yield
     except OSError as error:
         if _is_temporary_disk_full(target, error):
-            raise no_temporary_space(target, error) from error
+            raise OutputError.no_temporary_space(target, error) from error
         problem = error.strerror or str(error)
         remedy = _REMEDIES.get(error.errno or 0, "choose another place with {option}").format(option=option)
         raise OutputError(f"{target}: cannot be written: {problem}; {remedy}") from error

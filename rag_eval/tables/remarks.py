@@ -3,13 +3,16 @@
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.tables.cells import (
     EXCEL_LIMIT,
     Area,
     column_letter,
 )
-from rag_eval.tables.columns import Columns
+
+if TYPE_CHECKING:
+    from rag_eval.tables.columns import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
 UNUSED_MESSAGES, NOT_FINITE, HALF_PAIR = "unused messages", "not finite", "half pair"
@@ -112,7 +115,9 @@ class Repeats:
             )
 
 
-def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:
+def merge_warnings(
+    merged: Sequence[Area], columns: "Columns", first_row: int, last_row: int
+) -> Iterator[str]:
     """Only the first of merged cells holds their text; the others are blank, which would count against a bot."""
     touched = [
         area
