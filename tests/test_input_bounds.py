@@ -713,7 +713,7 @@ def test_a_sheet_of_an_old_workbook_needs_room_for_its_rectangle(
 ) -> None:
     """64 bytes a cell, from the first to the last one that holds a value, 200 an error, and the records and texts."""
     for before in (b"", b"before"):
-        sheet = _scanned(before + records + END, len(before), [40, 50], is_calculated=True)
+        sheet = _scanned(before + records + END, len(before), [40, 50], {}, is_calculated=True)
         assert sheet.size == size + 64 * cells
 
 

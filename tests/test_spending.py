@@ -20,6 +20,7 @@ from openpyxl import load_workbook
 from report_cases import facts_of, plain_result, summary_of
 from scipy import stats
 from test_scoring import WEIGHTS, flat, result
+from test_workbook import ods_row, open_document
 
 from rag_eval import frames
 from rag_eval.errors import InputError
@@ -393,6 +394,180 @@ def test_dollars_of_cells_are_those_that_another_column_names(tmp_path: Path) ->
     table = read_table(path)
     assert spending(table) == [{"latency": 1500.0, "cost": 0.5}, {"latency": 900.0, "cost": 0.25}]
     assert [use.unit for use in table.columns[3:]] == ["USD", "USD", "ms", "ms"]
+
+
+FORMATS = [
+    # number format, unit, multiple
+    ("$0.0000", "$", 1),
+    ('"$"#,##0.00_);[Red]("$"#,##0.00)', "$", 1),
+    ('#,##0.00 "€"', "EUR", 1),
+    ("[$€-407] 0.00", "EUR", 1),
+    ("#,##0.00\\ [$€-40C];[RED]\\-#,##0.00\\ [$€-40C]", "EUR", 1),
+    ('_-* #,##0.00\\ "€"_-;\\-* #,##0.00\\ "€"_-;_-* "-"??\\ "€"_-;_-@_-', "EUR", 1),
+    ("[$USD] 0.00", "USD", 1),
+    ("[$$-409]#,##0.00", "USD", 1),
+    ("[$$-1009]#,##0.00", "CAD", 1),
+    ('"US"$0.00', "USD", 1),
+    ('$ 0.00 "USD"', "USD", 1),
+    ('_ "CHF"\\ * #,##0.00_ ', "CHF", 1),
+    ("[$¥-411]#,##0", "JPY", 1),
+    ("[$￥-804]#,##0.00", "CNY", 1),
+    ("#,##0.00 [$kr-41D]", "SEK", 1),
+    ("#,##0.00 [$kr]", "kr", 1),
+    ("[$₽-419] 0", "₽", 1),
+    ("[$฿-41E]0", "฿", 1),
+    ('$0.0,"K"', "$", 1),
+    ('0.00 "€ cent"', "EUR cent", 0.01),
+    ('0 "tokens"', "tokens", 1),
+    ("#,##0 _€;-#,##0 _€", "", 1),
+    ("[$-409]0.00", "", 1),
+    ('"about "0.00', "", 1),
+    ("0.00E+00", "", 1),
+    ("# ?/?", "", 1),
+    ("General", "", 1),
+    ("@", "", 1),
+]
+
+
+def write_formatted(
+    path: Path, header: Sequence[str], formats: Sequence[Sequence[str]], value: float = 0.5
+) -> Path:
+    """Rows of as many formats for the columns behind those of the two bots, in a workbook of the path's type."""
+    rows = [[f"q{n}?", "Yes.", "No.", *[value] * len(each)] for n, each in enumerate(formats)]
+    names = ["Query", "Bot_A", "Bot_B", *header]
+    if path.suffix == ".xls":
+        xlwt = pytest.importorskip("xlwt")
+        book = xlwt.Workbook(encoding="utf-8")
+        sheet = book.add_sheet("S")
+        for number, row in enumerate([names, *rows]):
+            for place, cell in enumerate(row):
+                code = formats[number - 1][place - 3] if number and place > 2 else "General"
+                sheet.write(number, place, cell, xlwt.easyxf(num_format_str=code))
+        book.save(str(path))
+        return path
+    write_table(path, names, *rows)
+    book = load_workbook(path)
+    for number, each in enumerate(formats, 2):
+        for place, code in enumerate(each, 4):
+            book.active.cell(number, place).number_format = code
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(("code", "unit", "multiple"), FORMATS)
+@pytest.mark.parametrize("suffix", [".xlsx", ".xls"])
+def test_a_number_has_the_unit_that_its_format_shows(
+    tmp_path: Path, code: str, unit: str, multiple: float, suffix: str
+) -> None:
+    table = read_table(write_formatted(tmp_path / f"in{suffix}", ["Cost_A"], [[code]] * 2))
+    assert roles(table)["Cost_A"] == ("cost", "A", unit_of("cost", unit)), table.warnings
+    assert spending(table) == [{"cost": pytest.approx(0.5 * multiple)}, {}] * 2
+
+
+def test_a_format_in_thousands_does_not_say_the_unit_of_a_time(tmp_path: Path) -> None:
+    """1240 is shown as 1.2 s, so it is in milliseconds."""
+    table = read_table(
+        write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [['0.0," s"'], ['0.0," s"']], value=1240)
+    )
+    assert spending(table)[0] == {"latency": 1240}
+    table = read_table(write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [['0.0" s"'], ['0" ms"']]))
+    assert spending(table)[::2] == [{"latency": 500}, {"latency": 0.5}]
+
+
+def open_document_cells(*cells: str) -> str:
+    """Rows of an .ods file with a cost for each of two bots, as LibreOffice writes them."""
+    begin = ods_row("q", "Yes.", "No.").removesuffix("</table:table-row>")
+    return (
+        ods_row("Query", "Bot_A", "Bot_B", "Cost_A", "Cost_B") + f"{begin}{''.join(cells)}</table:table-row>"
+    )
+
+
+def ods_number(kind: str, value: str, shown: str, currency: str = "") -> str:
+    named = f' office:currency="{currency}"' if currency else ""
+    return (
+        f'<table:table-cell office:value-type="{kind}"{named} office:value="{value}"><text:p>{shown}</text:p>'
+        "</table:table-cell>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "units"),
+    [
+        (
+            ods_number("currency", "0.5", "0,50 €", "EUR"),
+            ods_number("currency", "0.4", "$0.40", "USD"),
+            "EUR USD",
+        ),
+        (ods_number("currency", "0.5", "$0.5000"), ods_number("float", "0.4", "0.40 €"), "$ EUR"),
+        (ods_number("float", "1234.5", "1.234,50 €"), ods_number("float", "0.4", "0.4"), "EUR -"),
+        (ods_number("currency", "0.5", "0,50 kr", "SEK"), ods_number("float", "0.4", "€0.40"), "SEK EUR"),
+        (ods_number("float", "0.5", "0.5"), ods_number("float", "12000", "12,000"), ""),
+        (ods_number("currency", "0.5", "0,50 €", "EUR"), ods_number("float", "0.4", "0.40 €"), ""),
+    ],
+)
+def test_an_open_document_file_has_the_units_that_it_shows(
+    tmp_path: Path, first: str, second: str, units: str
+) -> None:
+    table = read_table(open_document(tmp_path / "in.ods", open_document_cells(first, second)))
+    assert len(table.warnings) == (2 if units else 0)
+    for unit in units.split():
+        assert (f"'{unit}'" if unit != "-" else "no unit") in table.warnings[0]
+
+
+def test_times_of_an_open_document_file_have_the_unit_that_is_shown(tmp_path: Path) -> None:
+    """Unless the number is shown in thousands: 1240 as 1.2 s."""
+    cells = ods_number("float", "1.24", "1,2 s"), ods_number("float", "1240", "1,240 ms")
+    rows = open_document_cells(*cells).replace("Cost", "Latency")
+    assert spending(read_table(open_document(tmp_path / "in.ods", rows))) == [{"latency": 1240}] * 2
+    scaled = open_document_cells(*[ods_number("float", "1240", "1.2 s")] * 2).replace("Cost", "Latency")
+    table = read_table(open_document(tmp_path / "in.ods", scaled))
+    assert (spending(table), roles(table)["Latency_A"][2]) == ([{"latency": 1240}] * 2, "")
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".xls"])
+@pytest.mark.parametrize(
+    ("formats", "told"),
+    [
+        ([["$0.00", '0.00 "€"']] * 3, "the columns of its kind have different units ('$' and 'EUR')"),
+        ([["[$€-407] 0.00", "0.00"]] * 3, "the columns of its kind have different units ('EUR' and no unit)"),
+        (
+            [["$0.00", "$0.00"], ["[$€-407] 0.00", "$0.00"]],
+            "row 3, '0.5' has the unit EUR, but '0.5' in row 2 has the unit $",
+        ),
+        ([["0.0%", "0.0"]] * 2, "row 2, '0.5' is formatted as a percentage, which a cost cannot be"),
+        ([['0.0" ms"', "0.0"]] * 2, "row 2, '0.5' is formatted as a number of ms, which a cost cannot be"),
+    ],
+)
+def test_costs_that_are_shown_in_different_currencies_are_not_compared(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, formats: Sequence[Sequence[str]], told: str, suffix: str
+) -> None:
+    path = write_formatted(tmp_path / f"in{suffix}", ["Cost_A", "Cost_B"], formats)
+    ended = run_cli(path, "--judge", "offline", "--show")
+    assert ended.code == 0
+    assert f"Column 'Cost_A' (D) looks like a latency or a cost and was not used: {told}" in ended.err
+    ended = run_cli(path, "--map", "Cost_*=cost", "--judge", "azure", **azure(judge))
+    problem = told.partition(", ")[2] if told.startswith("row ") else told
+    assert (ended.code, problem in ended.err, judge.requests) == (2, True, [])
+
+
+@pytest.mark.parametrize("code", ["0%", "0.0%", "$0.00"])
+def test_a_latency_is_no_percentage_and_no_money(tmp_path: Path, code: str) -> None:
+    table = read_table(write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [[code]] * 2))
+    shown = "a number of $" if code == "$0.00" else "a percentage"
+    assert f"row 2, '0.5' is formatted as {shown}, which a latency cannot be" in table.warnings[0]
+
+
+def test_formats_change_no_text(tmp_path: Path) -> None:
+    """A response or a context that is a number stays as it is, whatever its format."""
+    path = write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], [1, 0.25, 3], [4, 5, 6])
+    plain = [case for row in read_table(path).rows for case in row.cases]
+    book = load_workbook(path)
+    for row in book.active.iter_rows(min_row=2):
+        for cell, code in zip(row, ('0 "€"', "0.0%", "$0.00"), strict=True):
+            cell.number_format = code
+    book.save(path)
+    assert [case for row in read_table(path).rows for case in row.cases] == plain
+    assert [case.response for case in plain] == ["0.25", "5"]
 
 
 # --- Given roles --------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -33,6 +34,39 @@ BadCells = Mapping[int, Mapping[int, BadCell]]
 """By row, counted from 1, and column, counted from 0."""
 
 
+class UnitRuns:
+    """The units of a sheet's cells, in runs of rows: most columns have one."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, list[tuple[int, int, str]]] = {}
+        """By column: first row, last row and unit."""
+
+    def add(self, column: int, first: int, last: int, unit: str) -> bool:
+        """Add rows, which are skipped unless they are below those of the column; whether that needs another run."""
+        runs = self._runs.setdefault(column, [])
+        if runs and first <= runs[-1][1]:
+            return False
+        is_longer = bool(runs) and runs[-1][1:] == (first - 1, unit)
+        if is_longer:
+            first, _, _ = runs.pop()
+        runs.append((first, last, unit))
+        return not is_longer
+
+    def of_row(self, row: int) -> Iterator[tuple[int, str]]:
+        """Column and unit of the cells of a row that have one."""
+        for column, runs in self._runs.items():
+            place = bisect_right(runs, row, key=lambda run: run[0]) - 1
+            if place >= 0 and row <= runs[place][1]:
+                yield column, runs[place][2]
+
+
+class SheetMarks(NamedTuple):
+    """What the reader of a spreadsheet leaves out: errors of a sheet's cells, and units of its numbers."""
+
+    bad: BadCells
+    units: UnitRuns
+
+
 class JsonText(str):
     """The text of a cell that was a list or a structure in the file, as JSON."""
 
@@ -45,7 +79,7 @@ class Measured(str):
     __slots__ = ("number", "unit")
     number: float
     unit: str
-    """ms for a duration, '' for a number."""
+    """ms for a duration; of a number the unit that its format shows, '' for none."""
 
     def __new__(cls, text: str, number: float, unit: str = "") -> "Measured":
         measured = super().__new__(cls, text)
@@ -119,6 +153,11 @@ def as_cell(text: str) -> Cell:
 
 def is_blank(cell: Cell) -> bool:
     return cell == ""
+
+
+def with_unit(cell: Cell, unit: str) -> Cell:
+    """The cell, as one whose format shows the unit if it is a number."""
+    return Measured(cell, cell.number, unit) if isinstance(cell, Measured) and not cell.unit else cell
 
 
 def cell_at(cells: Sequence[Cell], index: int) -> Cell:

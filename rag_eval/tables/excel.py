@@ -35,6 +35,7 @@ from openpyxl.xml.constants import (
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import ERROR, UNCACHED, Area, Cell
+from rag_eval.tables.number_formats import shown_unit
 from rag_eval.tables.package import Package
 from rag_eval.texts.display import shorten
 
@@ -78,7 +79,7 @@ class Reader:
             self.is_strict = _is_strict(self._package, workbook)
             self.description = _read_description(self._package)
             self.sheets, self._epoch = _read_workbook(self._package, workbook)
-            self._dates, self._durations = _read_styles(self._package)
+            self._dates, self._durations, self._units = _read_styles(self._package)
             strings = parts.overrides.get(SHARED_STRINGS)
             self._strings = (
                 []
@@ -95,7 +96,8 @@ class Reader:
     def rows(self, sheet: WorkSheet, merged: list[Area]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Number and cells of each row that the sheet has; a cell is a mapping with column, value and data_type.
 
-        Merged areas, which stand behind all rows, are added to `merged`.
+        A number whose format shows a unit has it as `unit`. Merged areas, which stand behind all rows, are added to
+        `merged`.
         """
         parser = _Cells(
             None,  # type: ignore[arg-type] # rows are handed to it one by one
@@ -105,7 +107,7 @@ class Reader:
             date_formats=self._dates,
             timedelta_formats=self._durations,
         )
-        parser.text_of, parser.cell_of = self._text, self._cell
+        parser.text_of, parser.cell_of, parser.units = self._text, self._cell, self._units
         parser.place = f"{self._name}, sheet '{sheet.name}'"
         last = 0
         for element in self._package.elements(sheet.part, (_ROW, _MERGED)):
@@ -138,6 +140,8 @@ class Reader:
 class _Cells(WorkSheetParser):
     text_of: Callable[[Element], Cell]
     cell_of: Callable[[str], Cell]
+    units: Mapping[int, str]
+    """By style."""
     place: str
     """Of the sheet, in messages."""
 
@@ -169,6 +173,8 @@ class _Cells(WorkSheetParser):
             cell["value"] = self.cell_of(value)
         elif value is None and kind != "str" and element.find(_FORMULA) is not None:
             cell["data_type"] = UNCACHED  # of type 'str' it would be an empty text, which is a result
+        elif unit := self.units.get(cell["style_id"]):
+            cell["unit"] = unit
         return cell
 
     def _shared_cell(self, element: Element) -> dict[str, Any]:
@@ -263,8 +269,8 @@ def _read_description(package: Package) -> str:
     return found[0] if found else ""
 
 
-def _read_styles(package: Package) -> tuple[set[int], set[int]]:
-    """The styles of cells whose numbers are dates, and of those the ones that are durations."""
+def _read_styles(package: Package) -> tuple[set[int], set[int], dict[int, str]]:
+    """The styles of cells whose numbers are dates, of those the ones that are durations, and the units of others."""
     formats: dict[int, str] = {}
     styles: list[int] = []
     if ARC_STYLE in package.names:
@@ -276,9 +282,11 @@ def _read_styles(package: Package) -> tuple[set[int], set[int]]:
     codes = {kind: formats.get(kind, builtin_format_code(kind) or "")[:_LONGEST_FORMAT] for kind in {*styles}}
     dates = {kind for kind, code in codes.items() if is_date_format(code)}
     durations = {kind for kind, code in codes.items() if is_timedelta_format(code)}
+    units = {kind: unit for kind, code in codes.items() if kind not in dates and (unit := shown_unit(code))}
     return (
         {number for number, kind in enumerate(styles) if kind in dates},
         {number for number, kind in enumerate(styles) if kind in durations},
+        {number: units[kind] for number, kind in enumerate(styles) if kind in units},
     )
 
 

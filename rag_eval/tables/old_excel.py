@@ -2,17 +2,19 @@
 
 An .xls file is a small file system (MS-CFB) with the workbook as one of its files (MS-XLS). The reader follows its
 chains of sectors without end, unpacks macros, and copies each shared text into each cell. So it is given the workbook
-in a new container, after its cells were counted. It leaves errors blank, so these are looked for here.
+in a new container, after its cells were counted. It leaves errors blank and numbers without their formats, so these are
+looked for here.
 """
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from rag_eval.tables.bounds import Room
-from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, BadCells, error_value
+from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, SheetMarks, UnitRuns, error_value
+from rag_eval.tables.number_formats import PERCENT, shown_unit
 
 _NAMES = ("Workbook", "Book")
 _LAST, _FREE, _FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
@@ -23,14 +25,14 @@ _STREAM, _ROOT = 2, 5
 """Types of entries."""
 
 
-def extract_workbook(path: Path, room: Room) -> tuple[bytes, list[BadCells]]:
-    """A container with the workbook and nothing else; and the errors of each sheet, in their order.
+def extract_workbook(path: Path, room: Room) -> tuple[bytes, list[SheetMarks]]:
+    """A container with the workbook and nothing else; and the errors and units of each sheet, in their order.
 
     Raises ValueError for a damaged file, and TableError for one whose cells would take more than `room` has.
     """
     name, stream = _read_workbook(path.read_bytes())
-    bad = _check(stream, room)
-    return _container(name, stream), bad
+    marks = _check(stream, room)
+    return _container(name, stream), marks
 
 
 # --- the container ----------------------------------------------------------------------------------------------
@@ -152,9 +154,14 @@ _CELLS = frozenset((_FORMULA, 0xBD, 0xD6, 0xFD, 0x203, 0x204, _FLAG_OR_ERROR, 0x
 """Records that begin with a row and a column, and hold a value."""
 _SEVERAL_CELLS = 0xBD
 """That of them that ends with its last column."""
+_NUMBERS = frozenset((_FORMULA, _SEVERAL_CELLS, 0x203, 0x27E))
+"""Those of them that hold numbers."""
+_BEGIN, _FORMAT, _STYLE, _VERSION = 0x809, 0x41E, 0xE0, 0x600
+_BUILT_IN = {5: "$", 6: "$", 7: "$", 8: "$", 9: PERCENT, 10: PERCENT, 42: "$", 44: "$"}
+"""Units of formats that a file need not describe (ECMA-376, part 1, 18.8.30)."""
 _CELL_SIZE = 64
 """Bytes that the reader needs for a cell, text not included: it builds the rectangle twice, of values and formulas."""
-_BAD_CELL_SIZE = 200
+_MARK_SIZE = 200
 _ERRORS = {
     0x00: "#NULL!", 0x07: "#DIV/0!", 0x0F: "#VALUE!", 0x17: "#REF!", 0x1D: "#NAME?", 0x24: "#NUM!", 0x2A: "#N/A",
     0x2B: "#GETTING_DATA",
@@ -164,9 +171,10 @@ _XLWT = b"None"
 """The user that xlwt names. It calculates nothing, and writes an empty text as the result of each formula."""
 
 
-def _check(stream: bytes, room: Room) -> list[BadCells]:
-    """Take the room that the cells of all sheets need: the reader reads all of them. The errors of each sheet."""
+def _check(stream: bytes, room: Room) -> list[SheetMarks]:
+    """Take the room that the cells of all sheets need: the reader reads all of them. The marks of each sheet."""
     lengths = _shared_lengths(stream)
+    units = _units(stream)
     sheets: dict[int, _Sheet] = {}
     found = []
     is_by_xlwt = False
@@ -176,9 +184,9 @@ def _check(stream: bytes, room: Room) -> list[BadCells]:
         elif kind == _BOUND_SHEET and end - begin >= 4:
             (place,) = struct.unpack_from("<I", stream, begin)
             if place not in sheets:
-                sheets[place] = _scanned(stream, place, lengths, is_calculated=not is_by_xlwt)
+                sheets[place] = _scanned(stream, place, lengths, units, is_calculated=not is_by_xlwt)
             room.take(sheets[place].size)
-            found.append(sheets[place].bad)
+            found.append(sheets[place].marks)
     return found
 
 
@@ -195,10 +203,12 @@ def _records(stream: bytes, place: int) -> Iterator[tuple[int, int, int]]:
 class _Sheet(NamedTuple):
     size: int
     """Bytes that it needs."""
-    bad: BadCells
+    marks: SheetMarks
 
 
-def _scanned(stream: bytes, place: int, lengths: Sequence[int], *, is_calculated: bool) -> _Sheet:
+def _scanned(
+    stream: bytes, place: int, lengths: Sequence[int], units: Mapping[int, str], *, is_calculated: bool
+) -> _Sheet:
     rows: set[int] = set()
     bad: dict[int, dict[int, BadCell]] = defaultdict(dict)
     least, most, size = 2**16, -1, 0
@@ -228,10 +238,43 @@ def _scanned(stream: bytes, place: int, lengths: Sequence[int], *, is_calculated
             size += sum(lengths[number : number + 1])
     if awaited:
         bad[awaited[0] + 1][awaited[1]] = NEVER_CALCULATED
-    size += _BAD_CELL_SIZE * sum(map(len, bad.values()))
+    runs, count = _runs(stream, place, units) if units else (UnitRuns(), 0)
+    size += _MARK_SIZE * (count + sum(map(len, bad.values())))
     height = max(rows, default=-1) - min(rows, default=0) + 1
     size += height * (most - least + 1) * _CELL_SIZE
-    return _Sheet(size, bad)
+    return _Sheet(size, SheetMarks(bad, runs))
+
+
+def _units(stream: bytes) -> dict[int, str]:
+    """The units that the formats of numbers show, by style; none for files of Excel 95 and earlier."""
+    by_format = dict(_BUILT_IN)
+    styles: list[int] = []
+    for kind, begin, end in _records(stream, 0):
+        content = stream[begin:end]
+        if kind == _BEGIN and content[:2] != _VERSION.to_bytes(2, "little"):
+            return {}
+        if kind == _STYLE and len(content) >= 4:
+            styles += struct.unpack_from("<H", content, 2)
+        elif kind == _FORMAT and len(content) >= 5:
+            (number,) = struct.unpack_from("<H", content)
+            code = content[5:].decode("utf-16-le" if content[4] & 1 else "latin-1", "replace")
+            by_format[number] = shown_unit(code)
+    return {style: unit for style, number in enumerate(styles) if (unit := by_format.get(number, ""))}
+
+
+def _runs(stream: bytes, place: int, units: Mapping[int, str]) -> tuple[UnitRuns, int]:
+    """The units of a sheet's numbers, and how many runs they are."""
+    runs, count = UnitRuns(), 0
+    for kind, begin, end in _records(stream, place):
+        if kind not in _NUMBERS or end - begin < 6:
+            continue
+        row, column = struct.unpack_from("<HH", stream, begin)
+        for style_at in range(begin + 4, end - 2, 6) if kind == _SEVERAL_CELLS else (begin + 4,):
+            (style,) = struct.unpack_from("<H", stream, style_at)
+            if style in units:
+                count += runs.add(column, row + 1, row + 1, units[style])
+            column += 1
+    return runs, count
 
 
 _TEXT_FOLLOWS, _EMPTY_TEXT = "text follows", "empty text"

@@ -1,10 +1,9 @@
 """What an .ods file would take once it is read, counted before it is: repeated cells and spaces are written once.
 
-The reader leaves errors blank, so these are looked for here as well.
+The reader leaves errors blank and numbers without their currency, so these are looked for here as well.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ from zipfile import ZipFile
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import Room
-from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, BadCells, error_value
+from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, SheetMarks, UnitRuns, error_value
+from rag_eval.tables.names import TIMES
+from rag_eval.tables.number_formats import PERCENT, currency, shown_unit
 
 _CONTENT, _MANIFEST = "content.xml", "META-INF/manifest.xml"
 _LARGEST_MANIFEST = 2**20
@@ -22,16 +23,16 @@ _LONGEST_PIECE = 8 * 2**20
 """Bytes of one text, comment or tag; a cell may hold far less."""
 _CELL_SIZE = 64
 """Bytes that the reader needs for a cell, text not included: it builds the whole rectangle, and copies it once."""
-_BAD_CELL_SIZE = 200
+_MARK_SIZE = 200
 _ERROR = re.compile(r"#(?:NULL!|DIV/0!|VALUE!|REF!|NAME\?|NUM!|N/A)|Err:\d+")
 """What a formula shows that failed. Only LibreOffice says in the file that this is no text."""
 _LONGEST_ERROR = 60
 
 
-def check_open_document(path: Path, room: Room) -> Mapping[str, BadCells]:
+def check_open_document(path: Path, room: Room) -> Mapping[str, SheetMarks]:
     """Take the room that the cells of all sheets need. Raises TableError if there is not enough.
 
-    The errors of each sheet by its name.
+    The errors and units of each sheet by its name.
     """
     with ZipFile(path) as archive:
         names = archive.namelist()
@@ -41,7 +42,7 @@ def check_open_document(path: Path, room: Room) -> Mapping[str, BadCells]:
         with archive.open(_CONTENT) as xml:
             while block := xml.read(_BLOCK):
                 scan.feed(block)
-    return scan.bad
+    return scan.marks
 
 
 def _hostile(path: Path) -> str:
@@ -67,10 +68,15 @@ class _Scan:
         self._is_formula = self._is_error = self._has_result = self._is_note = False
         self._shown = ""
         """The beginning of the cell's text, comments left out."""
-        self.bad: dict[str, dict[int, dict[int, BadCell]]] = defaultdict(dict)
-        self._name = ""
+        self.marks: dict[str, SheetMarks] = {}
+        self._bad: dict[int, dict[int, BadCell]] = {}
+        self._units = UnitRuns()
         self._bad_of_row: list[tuple[int, int, BadCell]] = []
         """First column, number of columns, and what is wrong with them."""
+        self._units_of_row: list[tuple[int, int, str]] = []
+        """The same, with their unit."""
+        self._number: tuple[str, str, str] | None = None
+        """Kind, value and currency of a cell that is a number."""
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._refuse
@@ -98,6 +104,9 @@ class _Scan:
             self._has_value = "office:value-type" in attributes
             self._is_formula = "table:formula" in attributes
             self._is_error = attributes.get("calcext:value-type") == "error"
+            kind, value = attributes.get("office:value-type", ""), attributes.get("office:value", "")
+            is_number = kind in ("float", "currency", "percentage")
+            self._number = (kind, value, attributes.get("office:currency", "")) if is_number else None
             self._has_result, self._shown = self._has_value, ""
         elif name == "text:s":
             self._cell_text += _count(attributes, "text:c")
@@ -109,9 +118,11 @@ class _Scan:
             self._row_repeats = _count(attributes, "table:number-rows-repeated")
             self._row_width = self._row_text = self._waiting_cells = 0
             self._bad_of_row.clear()
+            self._units_of_row.clear()
         elif name == "table:table":
             self._height = self._width = self._waiting_rows = 0
-            self._name = attributes.get("table:name", "")
+            self._bad, self._units = {}, UnitRuns()
+            self.marks.setdefault(attributes.get("table:name", ""), SheetMarks(self._bad, self._units))
 
     def _add_text(self, text: str) -> None:
         self._cell_text += len(text.encode())
@@ -131,6 +142,8 @@ class _Scan:
         """Blank cells count only with one behind them that is not."""
         if bad := self._bad_cell():
             self._bad_of_row.append((self._row_width + self._waiting_cells, self._cell_repeats, bad))
+        elif self._number and (unit := _unit(*self._number, self._shown)):
+            self._units_of_row.append((self._row_width + self._waiting_cells, self._cell_repeats, unit))
         if self._has_value or self._cell_text or bad:
             self._row_width += self._waiting_cells + self._cell_repeats
             self._row_text += self._cell_repeats * self._cell_text
@@ -147,6 +160,8 @@ class _Scan:
         """So do blank rows."""
         if self._bad_of_row:
             self._add_bad_cells()
+        if self._units_of_row:
+            self._add_units()
         if not self._row_width:
             self._waiting_rows += self._row_repeats
             return
@@ -159,14 +174,22 @@ class _Scan:
 
     def _add_bad_cells(self) -> None:
         count = self._row_repeats * sum(repeats for _, repeats, _ in self._bad_of_row)
-        self._room.take(count * _BAD_CELL_SIZE)
+        self._room.take(count * _MARK_SIZE)
         first = self._height + self._waiting_rows + 1
         for number in range(first, first + self._row_repeats):
-            self.bad[self._name].setdefault(number, {}).update(
+            self._bad.setdefault(number, {}).update(
                 (column, bad)
                 for start, repeats, bad in self._bad_of_row
                 for column in range(start, start + repeats)
             )
+
+    def _add_units(self) -> None:
+        first = self._height + self._waiting_rows + 1
+        last = first + self._row_repeats - 1
+        for start, repeats, unit in self._units_of_row:
+            for column in range(start, start + repeats):
+                if self._units.add(column, first, last, unit):
+                    self._room.take(_MARK_SIZE)
 
 
 _CELLS = frozenset(("table:table-cell", "table:covered-table-cell"))
@@ -176,3 +199,29 @@ def _count(attributes: dict[str, str], name: str) -> int:
     """1 where nothing is repeated; what is no number is for the reader to refuse."""
     text = attributes.get(name, "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 1
+
+
+def _unit(kind: str, value: str, sign: str, shown: str) -> str:
+    """The unit in which a number is shown; '' for none."""
+    if kind != "float":
+        return PERCENT if kind == "percentage" else currency(sign) or shown_unit(_DIGITS.sub("0", shown))
+    if _BARE.fullmatch(shown):
+        return ""
+    unit = shown_unit(_DIGITS.sub("0", shown))
+    return "" if unit in TIMES and not _is_shown_whole(value, shown) else unit
+
+
+def _is_shown_whole(value: str, shown: str) -> bool:
+    """Whether a number is shown as it is, but for rounding, and not in thousands."""
+    digits = "".join(_DIGITS.findall(shown))
+    decimals = len("".join(_DIGITS.findall(re.split("[.,]", shown)[-1])))
+    readings = [(float(digits or "0"), 0), (float(digits or "0") / 10**decimals, decimals)]
+    try:
+        return any(abs(abs(float(value)) - number) <= 0.51 / 10**places for number, places in readings)
+    except ValueError:
+        return False
+
+
+_BARE = re.compile(r"[-\u2212\d.,]*", re.ASCII)
+"""What is shown of a number without a unit."""
+_DIGITS = re.compile("[0-9]")

@@ -21,14 +21,16 @@ from rag_eval.tables.cells import (
     UNCACHED,
     Area,
     BadCell,
-    BadCells,
     Cell,
     ChatMessage,
+    SheetMarks,
+    UnitRuns,
     as_cell,
     as_message,
     cell_text,
     column_letter,
     error_value,
+    with_unit,
 )
 from rag_eval.tables.content import PROTECTED, check_content, damage_reported
 from rag_eval.tables.delimited import FOUND_OUT, SEPARATORS, TextForm, open_records
@@ -159,16 +161,20 @@ _MOST_NAMED = 40
 """Sheets in one message."""
 
 
-_NONE: BadCells = {}
+_NO_MARKS = SheetMarks({}, UnitRuns())
 
 
 def _with_text(
-    rows: Iterable[tuple[int, Iterable[str]]], bad: BadCells = _NONE
+    rows: Iterable[tuple[int, Iterable[str]]], marks: SheetMarks = _NO_MARKS
 ) -> Iterator[tuple[int, Sequence[Cell]]]:
-    """The rows that hold anything, with the `bad` cells, which are blank in `rows`."""
+    """The rows that hold anything, with what is marked: bad cells are blank in `rows`, and numbers have no units."""
+    bad, units = marks
     last = 0
     for number, texts in rows:
         cells = list(map(as_cell, texts))
+        for column, unit in units.of_row(number):
+            if column < len(cells):
+                cells[column] = with_unit(cells[column], unit)
         if number in bad:
             _place(bad[number], cells)
         if any(cells):
@@ -226,7 +232,7 @@ def _workbook_rows(
         filled = {
             cell["column"]: text
             for cell in found
-            if cell["column"] <= width and (text := _workbook_cell(cell["value"], cell["data_type"]))
+            if cell["column"] <= width and (text := _workbook_cell(cell))
         }
         if not filled:
             continue
@@ -287,14 +293,16 @@ def _block(rows: Iterator[tuple[int, list[dict[str, Any]]]]) -> list[tuple[int, 
 _CELLS_OF_A_BLOCK = 5_000
 
 
-def _workbook_cell(value: object, kind: str) -> Cell:
+def _workbook_cell(cell: Mapping[str, Any]) -> Cell:
+    value, kind = cell["value"], cell["data_type"]
     if kind == UNCACHED:
         return NEVER_CALCULATED
     if kind == ERROR and value is not None:
         return error_value(str(value))
     if kind == "s" and isinstance(value, str | BadCell):
         return value  # a cell already
-    return as_cell(cell_text(value))
+    found = as_cell(cell_text(value))
+    return with_unit(found, cell["unit"]) if "unit" in cell else found
 
 
 @contextmanager
@@ -322,13 +330,13 @@ def _open_with_calamine(path: Path, name: str | None, *_: object) -> Iterator[Sh
     with damage_reported(path, CalamineError, ExpatError):
         try:
             if path.suffix.lower() == ".ods":
-                bad_by_name = check_open_document(path, room)
+                marks = check_open_document(path, room)
                 book = CalamineWorkbook.from_path(path)
             else:
-                content, bad_in_order = extract_workbook(path, room)
+                content, in_order = extract_workbook(path, room)
                 book = CalamineWorkbook.from_filelike(BytesIO(content))
                 names = [sheet.name for sheet in book.sheets_metadata]
-                bad_by_name = dict(zip(names, bad_in_order, strict=False))
+                marks = dict(zip(names, in_order, strict=False))
         except PasswordError:
             raise TableError(
                 f"{path.name}: is {PROTECTED}; open it, remove the password and save it again"
@@ -351,7 +359,7 @@ def _open_with_calamine(path: Path, name: str | None, *_: object) -> Iterator[Sh
             for (first_row, first_column), (last_row, last_column) in sheet.merged_cell_ranges or ()
         )
         yield Sheet(
-            chosen, _with_text(rows, bad_by_name.get(chosen, {})), room, merged=merged, warnings=notes
+            chosen, _with_text(rows, marks.get(chosen, _NO_MARKS)), room, merged=merged, warnings=notes
         )
 
 

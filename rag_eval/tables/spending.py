@@ -22,6 +22,7 @@ from rag_eval.tables.names import (
     spendings_of,
     unit_named,
 )
+from rag_eval.tables.number_formats import PERCENT
 
 
 class SpendingColumn(NamedTuple):
@@ -261,12 +262,15 @@ def amount_in(cell: Cell, role: str) -> Amount | None:
 
 
 def _measured(cell: Measured, role: str) -> Amount | None:
-    """The amount of a cell that was a number or a duration in the file; a cost has no duration."""
-    return (
-        Amount(cell.number, cell.unit)
-        if isfinite(cell.number) and (not cell.unit or role == LATENCY)
-        else None
-    )
+    """The amount of a cell that was a number or a duration in the file; a cost may be in any currency."""
+    unit = cell.unit
+    if unit and not unit_named(role, unit) and (role == LATENCY or unit == PERCENT or unit in TIMES):
+        shown = "a percentage" if unit == PERCENT else f"a number of {unit}"
+        raise ValueError(
+            f"{_quoted(cell.strip())} is formatted as {shown}, which a {role} cannot be; correct the number format or "
+            "clear the cell"
+        )
+    return Amount(cell.number, unit) if isfinite(cell.number) else None
 
 
 def _written(text: str, role: str) -> Amount | None:
