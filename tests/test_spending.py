@@ -349,6 +349,53 @@ def test_a_word_for_no_response_is_told_and_never_counted(run_cli: Run, tmp_path
     )
 
 
+MISSING = (
+    "#NV #N/D #N/A #N/B #I/T #Н/Д #YOK n/v n.v. N.V. k.A. k.A K.A. s.o. S/O n.d. N/D ND n.c. n/c s/d s.d. n.v.t. nvt "
+    "n.b. unbekannt fehlt inconnu manquant desconocido nessuno onbekend (leer) 不明 未知 .. …"
+).split()
+MISSING += ["k. A.", "n. a.", "s. o.", "keine Angabe", "sans objet", "sin datos", "niet van toepassing"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl"])
+def test_words_for_a_missing_value_of_many_languages_lose_no_column(tmp_path: Path, suffix: str) -> None:
+    """They are not 0, and the cells with numbers count, however few these are."""
+    rows = [["q", "a", "b", 0.5, 900], *(["q", "a", "b", word, word] for word in MISSING)]
+    path = write_table(
+        tmp_path / f"in{suffix}", ["Query", "Bot_A", "Bot_B", "Kosten_A_EUR", "Latenz_B (ms)"], *rows
+    )
+    table = read_table(path)
+    assert spending(table) == [{"cost": 0.5}, {"latency": 900}, *[{}] * (2 * len(MISSING))]
+    assert not [each for each in table.warnings if "Kosten" in each or "Latenz" in each]
+
+
+@pytest.mark.parametrize(
+    "word", ["ka", "so", "n", ".", "/", "k.A.B.", "kA. 5", "#WERT!", "cheap", "1.2.", "n/5"]
+)
+def test_other_words_are_no_missing_values(tmp_path: Path, word: str) -> None:
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Cost_A"], ["q", "a", 0.5], ["q", "a", word])
+    assert f"row 3, '{word}' is not a number" in read_table(path).warnings[-1]
+
+
+@pytest.mark.parametrize("word", ["Zeitüberschreitung", "Fehler", "erreur", "Time-out", "タイムアウト"])
+def test_words_for_no_response_of_other_languages_are_told(tmp_path: Path, word: str) -> None:
+    rows = [["q", "a", 100], ["q", "a", word]]
+    table = read_table(write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Latency_A_ms"], *rows))
+    assert f"1 cell says that there was no response ('{word}' in row 3)" in table.warnings[-1]
+
+
+@pytest.mark.parametrize("shown", ["#N/A", "#NV", "#N/D"])
+def test_an_error_cell_for_a_missing_value_is_one_in_any_language(tmp_path: Path, shown: str) -> None:
+    """LibreOffice stores the error as it shows it."""
+    wrong = (
+        f'<table:table-cell table:formula="of:=NA()" office:value-type="string" calcext:value-type="error">'
+        f"<text:p>{shown}</text:p></table:table-cell>"
+    )
+    rows = open_document_cells(wrong, ods_number("float", "0.4", "0.4"))
+    path = open_document(tmp_path / "in.ods", rows.replace("Cost_A", "Latency_A"))
+    table = read_table(path, named=given("Latency_A"))
+    assert spending(table) == [{}, {"cost": 0.4}]
+
+
 def test_numbers_and_durations_of_a_workbook_are_exact(tmp_path: Path) -> None:
     """A number cell is never ambiguous, and the text of a duration has no milliseconds."""
     cells = [time(0, 0, 1, 240_000), timedelta(seconds=2.5), 0.00003]

@@ -205,28 +205,54 @@ _LONGEST = 60
 _TOO_LARGE = 1e15
 _HUNDREDS = 3
 """Digits of a whole number next to which a point may separate thousands."""
+_NO_VALUES = (
+    "#N/A",
+    "#NV",
+    "#N/D",
+    "#N/B",
+    "#I/T",
+    "#Н/Д",
+    "#YOK",
+    "#BRAK",
+    "#HIÁNYZIK",
+    "#SAKNAS!",
+    "#PUUTTUU!",
+)
+"""What Excel shows for #N/A in English, German, Italian, Spanish, Portuguese, Dutch, Danish and other languages."""
 _NONE = frozenset(
     (
-        "n/a", "na", "#n/a", "n.a.", "n. a.", "k.a.", "k. a.", "nan", "null", "none", "nil", "-", "–", "—", "--", "?",
-        "missing", "unknown", "undefined", "not available",
+        *map(str.casefold, _NO_VALUES), "nan", "null", "none", "nil", "-", "–", "—", "--", "?", "..", "...", "…",
+        "missing", "unknown", "undefined", "not available", "not applicable", "not measured",
+        "keine", "keine angabe", "unbekannt", "fehlt", "nicht verfügbar", "nicht vorhanden", "nicht gemessen",
+        "entfällt", "(leer)", "(blank)",
+        "aucun", "aucune", "inconnu", "inconnue", "manquant", "non disponible", "non renseigné", "sans objet",
+        "ninguno", "desconocido", "sin datos", "no disponible", "no aplica", "nenhum", "desconhecido", "sem dados",
+        "não disponível", "nessuno", "sconosciuto", "non disponibile", "non rilevato", "geen", "onbekend", "ontbreekt",
+        "niet beschikbaar", "niet van toepassing", "なし", "不明", "無", "无", "未知", "缺失",
     )
 )  # fmt: skip
+_ABBREVIATIONS = frozenset(("na", "ka", "nv", "nb", "so", "nd", "nc", "nr", "sd", "np", "nvt"))
+"""Letters of words for a missing value with points or strokes between them, as in k. A., s.o. and n/d."""
+_BARE = frozenset(("na", "nd", "nvt"))
+"""Those of them that are also written without."""
 _FAILED = frozenset(
     (
-        "timeout",
-        "timed out",
-        "time out",
-        "error",
-        "err",
-        "failed",
-        "failure",
-        "exception",
-        "cancelled",
-        "canceled",
+        "timeout", "timed out", "time out", "time-out", "error", "err", "failed", "failure", "exception", "cancelled",
+        "canceled", "aborted", "zeitüberschreitung", "fehler", "fehlgeschlagen", "abgebrochen", "échec", "erreur",
+        "délai dépassé", "tiempo agotado", "fallo", "fallido", "erro", "falha", "errore", "fallito", "tempo scaduto",
+        "fout", "mislukt", "タイムアウト", "エラー", "失敗", "超时", "错误", "失败",
     )
-)
+)  # fmt: skip
 """Words for a missing value that say that there was no response, which a mean then leaves out."""
-_NO_VALUE = error_value("#N/A")
+_NO_VALUE_CELLS = frozenset(map(error_value, _NO_VALUES))
+
+
+def _is_word_for_none(text: str) -> bool:
+    """Whether a text says that a value is missing or was never there."""
+    word = text.casefold()
+    bare = re.sub(r"[./\s]", "", word)
+    is_short = bare in _ABBREVIATIONS and (bare in _BARE or "." in word or "/" in word)
+    return is_short or word in _NONE or word in _FAILED
 
 
 class Amount(NamedTuple):
@@ -239,16 +265,16 @@ class Amount(NamedTuple):
 
 
 def amount_in(cell: Cell, role: str) -> Amount | None:
-    """The amount in a cell that is not blank; None for a word such as N/A, or an error value #N/A.
+    """The amount in a cell that is not blank; None for a word such as N/A, or the error value #N/A.
 
     Raises ValueError with what is wrong with the cell, to be put after its name.
     """
     if isinstance(cell, BadCell):
-        if cell == _NO_VALUE:
+        if cell in _NO_VALUE_CELLS:
             return None
         raise ValueError(cell.problem)
     bare = cell.strip()
-    if bare.casefold() in _NONE | _FAILED:
+    if _is_word_for_none(bare):
         return None
     amount = _measured(cell, role) if isinstance(cell, Measured) else _written(bare, role)
     if amount is None:
