@@ -24,7 +24,7 @@ from jsonschema import Draft202012Validator
 from scipy.stats import rankdata
 
 from rag_eval.metrics.catalogue import METRICS
-from rag_eval.metrics.citations import citation_metrics
+from rag_eval.metrics.citation_support import citation_metrics
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
 from rag_eval.texts.words import sentences, words

@@ -60,7 +60,7 @@ class Judges:
         """These, which judge the citations as well if bots cite; `habits` are those of all rows of the run, by bot."""
         if settings.metrics.citations == "off" or not any(habit.cites for habit in habits.values()):
             return self
-        from rag_eval.metrics.citations import citation_metrics
+        from rag_eval.metrics.citation_support import citation_metrics
 
         citations = citation_metrics(habits, is_proxy=self.is_proxy)
         return replace(self, extra_metrics=(*self.extra_metrics, *citations), habits=habits)
