@@ -1,7 +1,7 @@
 """What a reader must know about a run, gathered at its start and at its end."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from rag_eval.texts.shortening import HISTORY
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
-    from rag_eval.records import RunFacts, RunStats
+    from rag_eval.records import Row, RunFacts, RunStats
     from rag_eval.results.summary import Summary
     from rag_eval.run.judges import Judges
     from rag_eval.tables.table import Table
@@ -32,14 +32,11 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         idle_thresholds,
     )
     from rag_eval.records import OFF, SCORE_LABELS, SPENT_LABELS, TOXICITY, RunFacts
-    from rag_eval.run.evaluation import cuts_in
     from rag_eval.tables.names import HUMAN
     from rag_eval.tables.spending import unit_of
-    from rag_eval.texts.injection import flags_in
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
-    flags = {} if judges.is_proxy else flags_in(table.rows)  # words cannot talk arithmetic round
-    cuts = {} if judges.is_proxy else cuts_in(settings, table.rows)
+    flags, cuts = _marks(settings, table.rows, is_proxy=judges.is_proxy)
     roles = {column.role for column in table.columns}
     rubric = judges.rubric.rubric if judges.rubric else None
     asides = [beyond_offline(settings), idle_thresholds(settings, is_proxy=judges.is_proxy)]
@@ -81,6 +78,21 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         reading=table.reading,
         notes=(*notes_on_marks(flags, cuts), *_citation_notes(judges.habits), *filter(None, asides)),
     )
+
+
+_Flags = Mapping[tuple[int, str], tuple[str, ...]]
+_Cuts = Mapping[tuple[int, str], str]
+
+
+def _marks(settings: "Settings", rows: "Sequence[Row]", *, is_proxy: bool) -> tuple[_Flags, _Cuts]:
+    """By row and bot: text that seems to address the judge, and what it does not see. Words cannot talk arithmetic
+    round."""
+    if is_proxy:
+        return {}, {}
+    from rag_eval.run.evaluation import cuts_in
+    from rag_eval.texts.injection import flags_in
+
+    return flags_in(rows), cuts_in(settings, rows)
 
 
 def notes_on_marks(

@@ -3,17 +3,20 @@
 import math
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback
-from rag_eval.judge.budget import Budget, Price
-from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS, token_provider
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, EMBEDDING_THRESHOLDS
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, OFFLINE
+
+if TYPE_CHECKING:
+    from rag_eval.judge.budget import Budget, Price
+    from rag_eval.judge.endpoint import Endpoint
 
 CACHE_NAME = "replies.sqlite"
 
@@ -42,8 +45,10 @@ def processes_problem(settings: Settings) -> str:
     )
 
 
-def endpoint_of(settings: Settings) -> Endpoint:
+def endpoint_of(settings: Settings) -> "Endpoint":
     """The endpoint of the chosen provider, which is not the offline judge."""
+    from rag_eval.judge.endpoint import NO_KEY, Endpoint
+
     judge, provider, section = settings.judge, settings.provider, settings.section
     return Endpoint(
         provider=provider.name,
@@ -81,8 +86,10 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     )
 
 
-def prices_of(settings: Settings) -> dict[str, Price]:
+def prices_of(settings: Settings) -> "dict[str, Price]":
     """What is known of prices, by deployment."""
+    from rag_eval.judge.budget import Price
+
     prices = settings.prices
     known = {endpoint_of(settings).model: (prices.input, prices.output, prices.cached_input)}
     if settings.metrics.toxicity and settings.toxicity.deployment:
@@ -116,8 +123,10 @@ def how_to_price(settings: Settings) -> str:
     )
 
 
-def budget_of(settings: Settings) -> Budget:
+def budget_of(settings: Settings) -> "Budget":
     """The caps of the run. Raises SettingsError for a cap on the cost of calls whose price is unknown."""
+    from rag_eval.judge.budget import Budget
+
     limits = settings.limits
     if limits.max_cost is not None and (remedy := how_to_price(settings)):
         raise SettingsError(f"[limits] max_cost: {remedy}")

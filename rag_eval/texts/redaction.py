@@ -17,13 +17,12 @@ EMAIL, PHONE = "email", "phone"
 _CUSTOM = "redacted"
 """What stands in the mark of the user's own pattern."""
 
-_EMAIL = re.compile(
+_EMAIL = (
     # From the first character that may belong to an address, so that a long word is looked at once.
     r"(?<![\w.%+'-])(?P<kept>[.%+'-]*+)\w[\w.%+'-]*+@(?:[\w-]++\.)+(?:xn--[\w-]+|[^\W\d_]{2,})"
 )
 _GAP = r"(?:[ ]?[/‐‑–-][ ]?|[ .\u00a0\u202f]|\)[ .-]?|[ ]?\()"
-_PHONE = re.compile(
-    rf"""
+_PHONE = rf"""(?xi)
     (?<![\w$€£¥#+]) (?<!\w[-_/]) (?<!\d[.:])
     (?:
         \+ [ ]? \(? \d (?:{_GAP}?\d){{6,14}}                             # +49 30 1234567, +14155550123
@@ -38,10 +37,8 @@ _PHONE = re.compile(
     )
     (?: [ ]? (?:x|ext\.?) [ ]? \d{{1,5}} )?
     (?!\w) (?![-_]\w) (?![.:]\d)
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_PATTERNS = {EMAIL: _EMAIL, PHONE: _PHONE}
+    """
+_PATTERNS = {EMAIL: _EMAIL, PHONE: _PHONE}  # compiled where they are needed: few runs redact
 KINDS = tuple(_PATTERNS)
 _NAMES = {EMAIL: "e-mail addresses", PHONE: "phone numbers", _CUSTOM: "matches of redact_pattern"}
 
@@ -53,7 +50,7 @@ class Redactor:
         """`kinds` are some of KINDS, `pattern` is a regular expression, empty for none."""
         self.counts: Counter[str] = Counter()
         """Replacements by kind; those in a text that occurs several times count once."""
-        self._patterns = {kind: _PATTERNS[kind] for kind in KINDS if kind in kinds}
+        self._patterns = {kind: re.compile(_PATTERNS[kind]) for kind in KINDS if kind in kinds}
         if pattern:
             self._patterns[_CUSTOM] = re.compile(pattern)
         self._texts: dict[str, str] = {}
