@@ -3,6 +3,8 @@
 import functools
 import io
 import math
+import random
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -18,6 +20,8 @@ from rag_eval import records
 from rag_eval.errors import OutputError
 from rag_eval.records import Case, CaseResult, Outcome, Row, RunFacts, Score
 from rag_eval.store.codec import (
+    _BLOCK_ENTRIES,
+    NumberTable,
     Spool,
     decode,
     encode,
@@ -199,3 +203,59 @@ def test_a_spool_that_was_damaged_says_so(place: int) -> None:
 
 def test_a_small_spool_makes_no_file() -> None:
     assert not spool_of(10)._file._rolled  # type: ignore[attr-defined]
+
+
+def test_a_spool_finds_each_value_in_any_order() -> None:
+    spool = spool_of(1_000, 300)
+    for number in random.Random(1).sample(range(1_000), 300):
+        assert spool.at(number) == (number, "x" * 300)
+    for beyond in (-1, 1_000):
+        with pytest.raises(IndexError, match=f"{beyond} of 1000 values"):
+            spool.at(beyond)
+
+
+# Columns of numbers
+
+
+def filled(count: int, file: Spool[bytes]) -> NumberTable:
+    table = NumberTable({"score": "d", "row": "I", "code": "B"}, file)
+    for number in range(count):
+        table.last["score"].append(number / 7)
+        table.last["row"].append(number)
+        table.last["code"].append(number % 3)
+        table.end_entry()
+    return table
+
+
+@pytest.mark.parametrize(
+    "count", [0, 1, _BLOCK_ENTRIES - 1, _BLOCK_ENTRIES, _BLOCK_ENTRIES + 1, 3 * _BLOCK_ENTRIES + 5]
+)
+def test_columns_keep_every_number_and_little_of_it_in_memory(count: int) -> None:
+    file: Spool[bytes] = Spool(bytes, "the numbers")
+    table, other = filled(count, file), filled(10, file)
+    assert (len(table), len(other)) == (count, 10)
+    assert table.column("score") == array("d", [number / 7 for number in range(count)])
+    assert table.column("row") == array("I", range(count))
+    assert bytes(table.column("code")) == bytes(number % 3 for number in range(count))
+    assert len(table.last["row"]) == count % _BLOCK_ENTRIES
+    assert other.column("row") == array("I", range(10))
+
+
+def test_columns_of_parts_are_those_of_the_whole() -> None:
+    table = NumberTable({"score": "d", "row": "I", "code": "B"}, Spool(bytes, "the numbers"))
+    for count in (0, 5, 2 * _BLOCK_ENTRIES, 7):
+        state = filled(count, Spool(bytes, "the numbers")).state()
+        table.extend({**state, "code": bytearray(state["code"])})  # as it comes from a file
+    rows = [*range(5), *range(2 * _BLOCK_ENTRIES), *range(7)]
+    assert len(table) == len(rows)
+    assert table.column("row") == array("I", rows)
+    assert table.column("code") == array("B", [row % 3 for row in rows])
+
+
+def test_a_column_may_have_fewer_numbers_than_the_others() -> None:
+    table = NumberTable({"all": "d", "some": "d"}, Spool(bytes, "the numbers"))
+    for number in range(_BLOCK_ENTRIES + 10):
+        table.last["all"].append(number)
+        table.last["some"].extend([number] * (number % 2))
+        table.end_entry()
+    assert table.column("some") == array("d", range(1, _BLOCK_ENTRIES + 10, 2))

@@ -1,12 +1,16 @@
 """What is counted while results go by: noise between samples, flagged cases, and what reaches the findings."""
 
+import tracemalloc
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import pytest
 from report_cases import facts_of, plain_result
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score
+from rag_eval.report.page.html_page import HtmlReport
+from rag_eval.report.spool import CaseSpool
 from rag_eval.results.baseline import PastRun
 from rag_eval.results.findings import Findings
 from rag_eval.results.noise import NoiseTally
@@ -124,3 +128,33 @@ def test_metrics_without_weight_do_not_make_bots_incomparable() -> None:
         scores = {**bare.scores, "faithfulness": Score.not_applicable("faithfulness", "no context")}
         tallies.add(replace(bare, scores=scores))
         assert tallies.findings(tallies.summary()).unlike == unlike
+
+
+@pytest.mark.slow
+def test_a_case_takes_few_bytes_once_its_numbers_are_on_disk(tmp_path: Path) -> None:
+    """Of tallies, first sheet and page together; with these counts of rows, all tables are on disk."""
+    rows = 2**14
+    facts = facts_of("AB", 2 * rows)
+    tallies, page = Tallies(facts), HtmlReport(tmp_path / "p.html", facts, {}, megabytes=1)
+    spool = CaseSpool("AB", 10)
+    kept = []
+    tracemalloc.start()
+    try:
+        for row in range(2, 2 * rows + 2):
+            for bot in "AB":
+                result = plain_result(row, bot, (row * 7919 % 10_007) / 10_007)
+                tallies.add(result)
+                page.add(result)
+                spool.add(result)
+            if row in (rows + 1, 2 * rows + 1):
+                kept.append(tracemalloc.get_traced_memory()[0])
+        assert (kept[1] - kept[0]) / (2 * rows) < 4, kept
+        tracemalloc.reset_peak()
+        summary = tallies.summary(())
+        findings = tallies.findings(summary)
+        page.finish(summary, findings, facts)
+        assert tracemalloc.get_traced_memory()[1] - kept[1] < 20e6
+    finally:
+        tracemalloc.stop()
+        spool.close()
+    assert [bot.rqs.scored for bot in summary.bots] == [2 * rows] * 2

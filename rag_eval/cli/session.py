@@ -281,10 +281,9 @@ class Session:
                 self.say("Writing the report …")
             from rag_eval.cli.outcome import RunOutcome
 
-            summary = tallies.summary()
+            summary = tallies.summary({gate.name for gate in self.gates})
             findings = tallies.findings(summary)
             del tallies
-            summary = summary.with_values_of({gate.name for gate in self.gates})
             return RunOutcome.written(outputs, summary, findings, at_end(summary), history)
 
     def conclude(

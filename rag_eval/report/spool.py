@@ -1,12 +1,11 @@
 """More cases than a sheet can have: kept on disk until the end, when the rows that fit are chosen."""
 
 import math
-from array import array
 from collections.abc import Iterator, Sequence
 
 from rag_eval.records import CaseResult
 from rag_eval.results.row_choice import ScoredCases
-from rag_eval.store.codec import Spool
+from rag_eval.store.codec import NumberTable, Spool
 
 _MOST = 20_000
 """Cases of a sheet that cannot have all: more of them nobody reads, and other files have every case."""
@@ -24,21 +23,25 @@ class CaseSpool:
         """Cases of the sheet if it cannot have all."""
         self._numbers = {bot: number for number, bot in enumerate(bots)}
         self._results: Spool[CaseResult] = Spool(CaseResult, "the cases")
-        self._rows, self._bots, self._rqs = array("I"), array("H"), array("d")
+        self._file: Spool[bytes] = Spool(bytes, "the scores of the cases")
+        self._columns = NumberTable({"row": "I", "bot": "H", "rqs": "d"}, self._file)
         self._last_row: int | None = None
+        self._place = -1
 
     def add(self, result: CaseResult) -> None:
-        is_new_row = result.case.row != self._last_row
+        self._place += result.case.row != self._last_row
         self._last_row = result.case.row
-        self._rows.append((self._rows[-1] if self._rows else -1) + is_new_row)
-        self._rqs.append(math.nan if result.rqs is None else result.rqs)
-        self._bots.append(self._numbers[result.case.bot])
+        last = self._columns.last
+        last["row"].append(self._place)
+        last["rqs"].append(math.nan if result.rqs is None else result.rqs)
+        last["bot"].append(self._numbers[result.case.bot])
+        self._columns.end_entry()
         self._results.add(result)
 
     @property
     def cut_note(self) -> str:
         """A sentence on what the sheet leaves out; empty if all cases fit."""
-        cases = len(self._rows)
+        cases = len(self._columns)
         if cases <= self._capacity:
             return ""
         return (
@@ -51,13 +54,16 @@ class CaseSpool:
         """The cases that fit, in the order of the input: all of them, or those of the worst rows and of random ones."""
         import numpy as np
 
-        is_cut = len(self._rows) > self._capacity
-        columns = [np.frombuffer(column, column.typecode) for column in (self._rows, self._bots, self._rqs)]
+        is_cut = len(self._columns) > self._capacity
+        rows, bots, rqs = map(self._columns.column, ("row", "bot", "rqs"))
+        columns = (np.frombuffer(column, column.typecode) for column in (rows, bots, rqs))
         reasons = ScoredCases(*columns).fitting(self.most) if is_cut else []
-        for case, row in enumerate(self._rows):
+        del bots, rqs
+        for case, row in enumerate(rows):
             self.reason = reasons[row] if is_cut else ""
             if self.reason or not is_cut:
                 yield self._results.at(case)
 
     def close(self) -> None:
         self._results.close()
+        self._file.close()

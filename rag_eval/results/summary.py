@@ -3,8 +3,8 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median, pstdev, quantiles
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
@@ -20,6 +20,7 @@ from rag_eval.records import (
 )
 from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
 from rag_eval.results.stored import State
+from rag_eval.store.codec import NumberTable, Spool
 
 RQS = "rqs"
 FEWEST_OF_CLASS = 5
@@ -108,9 +109,9 @@ class BotSummary:
     rqs_values: Sequence[float] = field(repr=False)
     """What the mean of RQS was taken over."""
     metric_values: Mapping[str, Sequence[float]] = field(repr=False)
-    """The same for each metric."""
+    """The same for the metrics that were asked for."""
     clusters: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
-    """For RQS and each metric: the number of each value's conversation, or another one of its own; empty if no
+    """For RQS and these metrics: the number of each value's conversation, or another one of its own; empty if no
     conversation has several cases."""
     failed_by_content: int = 0
     """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
@@ -195,22 +196,6 @@ class Summary:
         count, name = self.evidence
         return name if count < FEWEST_ROWS else ""
 
-    def with_values_of(self, metrics: Collection[str]) -> "Summary":
-        """The same without the single values of all other metrics, which are most of its memory."""
-
-        def lean(bots: Sequence[BotSummary]) -> tuple[BotSummary, ...]:
-            return tuple(
-                replace(
-                    bot,
-                    metric_values={n: bot.metric_values[n] for n in bot.metrics if n in metrics},
-                    clusters={n: its for n, its in bot.clusters.items() if n == RQS or n in metrics},
-                )
-                for bot in bots
-            )
-
-        slices = tuple(replace(each, bots=lean(each.bots)) for each in self.slices)
-        return replace(self, bots=lean(self.bots), slices=slices)
-
 
 def of_queries(part: int, whole: int, kind: str = "") -> str:
     """A share of the queries in words: '18 of 20 queries', '1 of 1 query', '3 of 9 judged queries'."""
@@ -218,7 +203,7 @@ def of_queries(part: int, whole: int, kind: str = "") -> str:
 
 
 class Summarizer:
-    """Folds case results, in the order of the rows, into a Summary. Holds numbers only, no text."""
+    """Folds case results, in the order of the rows, into a Summary. Holds numbers only, most of them on disk."""
 
     def __init__(
         self,
@@ -240,6 +225,7 @@ class Summarizer:
         self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
         self._further = tuple(further)
         self._toxicity_threshold = toxicity_threshold
+        self._file: Spool[bytes] = Spool(bytes, "the scores")
         self._bots = self._columns(bots)
         self._slice_by = slice_by
         self._slices: dict[str, dict[str, _BotColumns]] = {}
@@ -277,38 +263,36 @@ class Summarizer:
             for bot, columns in bots.items():
                 slice_[bot].merge(columns)
 
-    def summary(self) -> Summary:
+    def summary(self, values_of: Collection[str] | None = None) -> Summary:
+        """`values_of` are the metrics whose single values are kept, all by default: most of a summary's memory."""
+        kept = self._metrics if values_of is None else [n for n in self._metrics if n in values_of]
         ranked = [bot for bot, columns in self._bots.items() if columns.has_rqs()]
-        columns_of_ranked = [self._bots[bot].values[RQS] for bot in ranked]
-        common = array(
-            "q",
-            (
-                index
-                for index, row in enumerate(zip(*columns_of_ranked, strict=False))
-                if not any(map(math.isnan, row))
-            ),
-        )
-        if not common:
+        common = self._rows_without(ranked, Outcome.FAILED, Outcome.NOT_APPLICABLE)
+        if not len(common):
             ranked = []
-        expected = self._expected(ranked)
+        expected = self._rows_without(ranked, Outcome.NOT_APPLICABLE)
         reached = len(self._keys) - len(self._unreached)
         looks = taken(self._looks, reached)
         if self._looks:
-            common, expected = (array("q", in_order(self._keys, rows)) for rows in (common, expected))
+            common, expected = (in_order(self._keys, rows) for rows in (common, expected))
+        bots = {bot: columns.summary(bot, kept) for bot, columns in self._bots.items()}
         return Summary(
-            bots=tuple(columns.summary(bot) for bot, columns in self._bots.items()),
+            bots=tuple(bots.values()),
             standings=self._standings(ranked, common),
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
-            rqs_values={bot: self._bots[bot].present(RQS, common) for bot in ranked},
+            rqs_values={
+                bot: bots[bot].rqs_values
+                if common == range(self._bots[bot].cases)
+                else self._bots[bot].present(RQS, common)
+                for bot in ranked
+            },
             gapped_rqs={bot: self._bots[bot].chosen(RQS, expected) for bot in ranked}
             if len(expected) > len(common)
             else {},
-            judged=sum(
-                map(any, zip(*(columns.has_been_judged() for columns in self._bots.values()), strict=False))
-            ),
+            judged=self._judged(),
             slices=tuple(
-                Slice(name, tuple(columns.summary(bot) for bot, columns in bots.items()))
+                Slice(name, tuple(columns.summary(bot, kept) for bot, columns in bots.items()))
                 for name, bots in self._slices.items()
             ),
             spent_values={
@@ -325,14 +309,34 @@ class Summarizer:
             gapped_seen=Seen.of(self._keys, expected, looks) if self._looks else None,
         )
 
-    def _expected(self, ranked: Sequence[str]) -> "array[int]":
-        """The rows on which no ranked bot's RQS is not applicable."""
-        outcomes = zip(*(self._bots[bot].rqs_outcomes() for bot in ranked), strict=False)
-        not_applicable = _CODES[Outcome.NOT_APPLICABLE]
-        return array("q", (index for index, row in enumerate(outcomes) if not_applicable not in row))
+    def _rows_without(self, bots: Sequence[str], *outcomes: Outcome) -> Sequence[int]:
+        """The rows on which no RQS of these bots has one of the outcomes; a range if these are all rows."""
+        import numpy as np
+
+        columns = [np.frombuffer(self._bots[bot].outcomes(RQS), np.uint8) for bot in bots]
+        count = min(map(len, columns), default=0)
+        has_one = np.zeros(count, dtype=bool)
+        for column in columns:
+            for outcome in outcomes:
+                has_one |= column[:count] == _CODES[outcome]
+        return array("q", np.flatnonzero(~has_one).tobytes()) if has_one.any() else range(count)
+
+    def _judged(self) -> int:
+        """Rows on which the judge was not what some bot's RQS lacked."""
+        import numpy as np
+
+        columns = [np.frombuffer(each.outcomes(RQS), np.uint8) for each in self._bots.values()]
+        count = min(map(len, columns), default=0)
+        has_been = np.zeros(count, dtype=bool)
+        for column in columns:
+            has_been |= column[:count] != _CODES[Outcome.FAILED]
+        return int(np.count_nonzero(has_been))
 
     def _columns(self, bots: Iterable[str]) -> dict[str, "_BotColumns"]:
-        return {bot: _BotColumns(self._metrics, self._further, self._toxicity_threshold) for bot in bots}
+        return {
+            bot: _BotColumns(self._metrics, self._further, self._toxicity_threshold, self._file)
+            for bot in bots
+        }
 
     def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
         means = {bot: self._bots[bot].means(common if bot in ranked else None) for bot in self._bots}
@@ -354,15 +358,17 @@ class Summarizer:
 class _BotColumns:
     """The numbers of one bot, one column a metric and one entry a row."""
 
-    def __init__(self, metrics: Sequence[str], further: Sequence[str], toxicity_threshold: float) -> None:
-        self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY, *further)}
+    def __init__(
+        self, metrics: Sequence[str], further: Sequence[str], toxicity_threshold: float, file: "Spool[bytes]"
+    ) -> None:
+        names = (RQS, *metrics, TOXICITY, *further)
+        self._values = NumberTable(dict.fromkeys(names, "d"), file)
+        self._outcomes = NumberTable(dict.fromkeys(names, "B"), file)
         self._further = further
-        self.cases = 0
         self._spent: dict[str, array[float]] = {}
         """As far as the last case with a value."""
         self._conversations = array("q")
         """Of each case, 0 for none, as far as the last case with one."""
-        self._outcomes = {name: bytearray() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
         self._toxicity_threshold = toxicity_threshold
@@ -373,12 +379,13 @@ class _BotColumns:
             self._add_spent(name, [value])
         if conversation := conversation_of(result.case):
             self._add_conversations([conversation])
-        self.cases += 1
         for name, score in result.all_scores.items():
             self._add_score(name, score)
         if result.rubric and result.rubric.outcome is Outcome.FAILED:
             self._failures[result.rubric.code] += 1
         self._add_value(RQS, result.rqs, rqs_outcome(result))
+        self._values.end_entry()
+        self._outcomes.end_entry()
         self._modes.update(result.failure_modes)
         toxicity = result.toxicity.value
         self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
@@ -390,8 +397,8 @@ class _BotColumns:
     def state(self) -> State:
         return {
             "cases": self.cases,
-            "values": self.values,
-            "outcomes": self._outcomes,
+            "values": self._values.state(),
+            "outcomes": self._outcomes.state(),
             "conversations": self._conversations,
             "modes": self._modes,
             "failures": self._failures,
@@ -404,10 +411,8 @@ class _BotColumns:
             self._add_spent(name, values)
         if state["conversations"]:
             self._add_conversations(state["conversations"])
-        self.cases += state["cases"]
-        for name, values in state["values"].items():
-            self.values[name].extend(values)
-            self._outcomes[name].extend(state["outcomes"][name])
+        self._values.extend(state["values"])
+        self._outcomes.extend(state["outcomes"])
         self._modes.update({FailureMode(mode): count for mode, count in state["modes"].items()})
         self._failures.update(state["failures"])
         toxic, empty_contexts, empty_answers, failed_by_content = state["counts"]
@@ -436,18 +441,21 @@ class _BotColumns:
         column = self._spent.get(name, array("d"))
         return column + array("d", [_MISSING] * (self.cases - len(column))) if column else column
 
-    def has_rqs(self) -> bool:
-        return _CODES[Outcome.SCORED] in self._outcomes[RQS]
+    @property
+    def cases(self) -> int:
+        return len(self._values)
 
-    def has_been_judged(self) -> Iterator[bool]:
-        """For each row: whether the judge was not what RQS lacked."""
-        return (code != _CODES[Outcome.FAILED] for code in self._outcomes[RQS])
+    def has_rqs(self) -> bool:
+        return _CODES[Outcome.SCORED] in self.outcomes(RQS)
 
     def means(self, rows: Sequence[int] | None = None) -> dict[str, Mean]:
         """The mean of every column, over all rows or over the given ones."""
-        return {name: self._mean(name, rows) for name in self.values}
+        if rows is None or rows == range(self.cases):
+            return {name: self._mean(name) for name in self._values.last}
+        return {name: self._mean(name, rows) for name in self._values.last}
 
-    def summary(self, bot: str) -> BotSummary:
+    def summary(self, bot: str, kept: Sequence[str]) -> BotSummary:
+        """`kept` are the metrics whose single values are in it."""
         means = self.means()
         return BotSummary(
             bot=bot,
@@ -462,18 +470,19 @@ class _BotColumns:
             empty_answers=self._empty_answers,
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
-            metric_values={name: self.present(name) for name in means},
-            clusters={name: its for name in (RQS, *means) if (its := self._clusters_of(name))},
+            metric_values={name: self.present(name) for name in kept},
+            clusters={name: its for name in (RQS, *kept) if (its := self._clusters_of(name))},
             failed_by_content=self._failed_by_content,
             spent={name: self._spent_of(self._spent[name]) for name in SPENT_LABELS if name in self._spent},
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":
-        """The values that are there, of all rows or of the given ones; the column itself if it has no gap."""
-        chosen = self.values[name] if rows is None else self.chosen(name, rows)
-        if rows is None and self._outcomes[name].count(_CODES[Outcome.SCORED]) == len(chosen):
-            return chosen
-        return array("d", (value for value in chosen if not math.isnan(value)))
+        """The values that are there, of all rows or of the given ones."""
+        import numpy as np
+
+        chosen = self._values.column(name) if rows is None else self.chosen(name, rows)
+        is_there = ~np.isnan(np.frombuffer(chosen)) if chosen else np.zeros(0, dtype=bool)
+        return chosen if is_there.all() else array("d", np.frombuffer(chosen)[is_there].tobytes())
 
     def conversations(self) -> int:
         """How many conversations have cases; 0 if none has several."""
@@ -490,7 +499,8 @@ class _BotColumns:
         """Of the cases that have a value in this column."""
         if not self._has_clusters():
             return None
-        return self.clusters([row for row, value in enumerate(self.values[name]) if not math.isnan(value)])
+        values = self._values.column(name)
+        return self.clusters([row for row, value in enumerate(values) if not math.isnan(value)])
 
     def _has_clusters(self) -> bool:
         """Whether some conversation has several cases."""
@@ -499,11 +509,11 @@ class _BotColumns:
 
     def chosen(self, name: str, rows: Sequence[int]) -> "array[float]":
         """The values of the given rows, NaN where there is none."""
-        column = self.values[name]
-        return array("d", (column[row] for row in rows))
+        return array("d", map(self._values.column(name).__getitem__, rows))
 
-    def rqs_outcomes(self) -> bytearray:
-        return self._outcomes[RQS]
+    def outcomes(self, name: str) -> "array[int]":
+        """The code of each case's outcome."""
+        return self._outcomes.column(name)
 
     def _add_score(self, name: str, score: Score) -> None:
         self._add_value(name, score.value, score.outcome)
@@ -511,20 +521,19 @@ class _BotColumns:
             self._failures[score.code] += 1
 
     def _add_value(self, name: str, value: float | None, outcome: Outcome) -> None:
-        self.values[name].append(_MISSING if value is None else value)
-        self._outcomes[name].append(_CODES[outcome])
+        self._values.last[name].append(_MISSING if value is None else value)
+        self._outcomes.last[name].append(_CODES[outcome])
 
-    def _mean(self, name: str, rows: Sequence[int] | None) -> Mean:
+    def _mean(self, name: str, rows: Sequence[int] | None = None) -> Mean:
         present = self.present(name, rows)
-        outcomes = self._outcomes[name]
-        if rows is not None:
-            outcomes = bytearray(outcomes[row] for row in rows)
+        outcomes = self.outcomes(name)
+        codes = bytes(outcomes if rows is None else map(outcomes.__getitem__, rows))
         return Mean(
             value=fmean(present) if present else None,
             stdev=pstdev(present) if present else None,
             scored=len(present),
-            failed=outcomes.count(_CODES[Outcome.FAILED]),
-            not_applicable=outcomes.count(_CODES[Outcome.NOT_APPLICABLE]),
+            failed=codes.count(_CODES[Outcome.FAILED]),
+            not_applicable=codes.count(_CODES[Outcome.NOT_APPLICABLE]),
         )
 
 

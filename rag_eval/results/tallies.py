@@ -1,6 +1,6 @@
 """Everything that is counted while the results of a run go by, and what it comes to at the end."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
@@ -136,8 +136,9 @@ class Tallies:
                 self._worst.sort(key=_rqs)
                 del self._worst[_MOST_WORST:]
 
-    def summary(self) -> Summary:
-        return self._summarizer.summary()
+    def summary(self, values_of: Collection[str] | None = None) -> Summary:
+        """`values_of` are the metrics whose single values are kept, all by default."""
+        return self._summarizer.summary(values_of)
 
     def findings(self, summary: Summary) -> Findings:
         return find(

@@ -165,40 +165,51 @@ class Spool(Generic[_Value]):
         self._name = name
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="rag-eval-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._ends = array("Q", [0])
+        self._starts = array("Q")
+        """Of every _STEP-th value, where it is."""
+        self._count = 0
+        self.size = 0
+        """Bytes of all values."""
         self._waiting: list[bytes] = []
         self._written = 0
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @property
-    def size(self) -> int:
-        """Bytes of all values."""
-        return self._ends[-1]
+        return self._count
 
     def add(self, value: _Value) -> None:
         """Raises OutputError if the disk is full."""
         record = record_of(encode(value))
         self._waiting.append(record)
-        self._ends.append(self._ends[-1] + len(record))
-        if self._ends[-1] - self._written >= _BLOCK:
+        if not self._count % _STEP:
+            self._starts.append(self.size)
+        self._count += 1
+        self.size += len(record)
+        if self.size - self._written >= _BLOCK:
             self._flush()
 
     def __iter__(self) -> Iterator[_Value]:
         """The values from the first on. Raises OutputError for a file that is damaged."""
         self._flush()
-        block, begin = b"", 0
-        for number in range(len(self)):
-            start, end = self._ends[number], self._ends[number + 1]
+        block, begin, start = b"", 0, 0
+        for _ in range(len(self)):
+            if start + _HEAD.size > begin + len(block):
+                block, begin = self._read(start, _BLOCK), start
+            end = start + self._length(block[start - begin : start - begin + _HEAD.size])
             if end > begin + len(block):
                 block, begin = self._read(start, max(_BLOCK, end - start)), start
             yield self._value(block[start - begin : end - begin])
+            start = end
 
     def at(self, number: int) -> _Value:
+        """One value. Raises IndexError without it, and OutputError for a file that is damaged."""
         self._flush()
-        start, end = self._ends[number], self._ends[number + 1]
-        return self._value(self._read(start, end - start))
+        if not 0 <= number < len(self):
+            raise IndexError(f"{number} of {len(self)} values")
+        start = self._starts[number // _STEP]
+        for _ in range(number % _STEP):
+            start += self._length(self._read(start, _HEAD.size))
+        head = self._read(start, _HEAD.size)
+        return self._value(head + self._file.read(self._length(head) - _HEAD.size))
 
     def close(self) -> None:
         """Give back the space; nothing can be read any more."""
@@ -216,22 +227,93 @@ class Spool(Generic[_Value]):
             self._file.flush()
         except OSError as error:
             raise OutputError.no_temporary_space(self._name, error) from error
-        self._written = self._ends[-1]
+        self._written = self.size
 
     def _read(self, start: int, length: int) -> bytes:
         self._file.seek(start)
         return self._file.read(length)
+
+    def _length(self, head: bytes) -> int:
+        """Bytes of the record with this head."""
+        try:
+            return _HEAD.size + _read_head(head)[0]
+        except (ValueError, struct.error) as error:
+            raise self._damaged(error) from error
 
     def _value(self, record: bytes) -> _Value:
         try:
             _, checksum = _read_head(record[: _HEAD.size])
             _check(data := record[_HEAD.size :], checksum)
         except (ValueError, struct.error) as error:
-            raise OutputError(
-                f"reading {self._name} from temporary disk space in {tempfile.gettempdir()} failed: {error}"
-            ) from error
+            raise self._damaged(error) from error
         value: _Value = decode(self._kind, data)
         return value
+
+    def _damaged(self, error: Exception) -> OutputError:
+        place = f"temporary disk space in {tempfile.gettempdir()}"
+        return OutputError(f"reading {self._name} from {place} failed: {error}")
+
+
+class NumberTable:
+    """Columns of numbers that grow together: the last entries in memory, all others in a temporary file."""
+
+    def __init__(self, kinds: Mapping[str, str], file: Spool[bytes]) -> None:
+        """`kinds` are names of columns with type codes of `array`. Several tables may share a `file`."""
+        self.last: dict[str, array[Any]] = {name: array(kind) for name, kind in kinds.items()}
+        """The entries in memory. Those who append to each column call `end_entry` then."""
+        self._places: dict[str, list[int]] = {name: [] for name in kinds}
+        """By column: the numbers of the values of the file that are its blocks."""
+        self._filed = dict.fromkeys(kinds, 0)
+        """By column: entries in the file."""
+        self._file = file
+        self._length = self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def end_entry(self) -> None:
+        """Raises OutputError if the disk is full."""
+        self._added(1)
+
+    def extend(self, columns: Mapping[str, "array[Any] | bytearray"]) -> None:
+        """Add further entries to each column, such as those of `state`. Raises OutputError if the disk is full."""
+        for name, numbers in columns.items():
+            self.last[name].frombytes(memoryview(numbers).tobytes())
+        self._added(len(next(iter(columns.values()), ())))
+
+    def column(self, name: str) -> "array[Any]":
+        """A column from its first entry on. It must not be changed; entries that are added later may be in it."""
+        last, filed = self.last[name], self._filed[name]
+        if not filed:
+            return last
+        whole = array(last.typecode, bytes(last.itemsize * (filed + len(last))))
+        with memoryview(whole).cast("B") as room:
+            end = 0
+            for data in (*map(self._file.at, self._places[name]), last.tobytes()):
+                room[end : (end := end + len(data))] = data
+        return whole
+
+    def state(self) -> dict[str, "array[Any]"]:
+        """All columns, for `extend` of another table."""
+        return {name: self.column(name) for name in self.last}
+
+    def _added(self, entries: int) -> None:
+        self._length += entries
+        self._waiting += entries
+        if self._waiting < _BLOCK_ENTRIES:
+            return
+        for name, numbers in self.last.items():
+            self._places[name].append(len(self._file))
+            self._file.add(numbers.tobytes())
+            self._filed[name] += len(numbers)
+            self.last[name] = array(numbers.typecode)
+        self._waiting = 0
+
+
+_BLOCK_ENTRIES = 2**14
+"""Entries of a table that are kept in memory."""
+_STEP = 4
+"""Values of a file for one of which it is known where it is; the others follow it."""
 
 
 _IN_MEMORY = 2**20

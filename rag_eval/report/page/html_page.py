@@ -95,16 +95,18 @@ class HtmlReport:
         if first and (result.case.row != first.row or result.case.bot == first.bot):
             self._end_row()
         self._row.append(result)
-        self._numbers.bots.append(self._facts.bots.index(result.case.bot))
-        self._numbers.row_of.append(len(self._numbers.rows))
-        self._numbers.modes.append(sum(1 << _MODES.index(mode) for mode in result.failure_modes))
-        self._numbers.flags.append(self._flag_bits(result))
-        values = _values(result, self._columns)
-        for name, value in values.items():
-            self._numbers.values[name].append(value)
-        self._numbers.below.append(_below(result, self._columns, self._facts))
+        cases, values = self._numbers.cases, self._numbers.values
+        cases.last["row"].append(len(self._numbers.rows))
+        cases.last["bot"].append(self._facts.bots.index(result.case.bot))
+        cases.last["below"].append(_below(result, self._columns, self._facts))
+        cases.last["modes"].append(sum(1 << _MODES.index(mode) for mode in result.failure_modes))
+        cases.last["flags"].append(self._flag_bits(result))
+        cases.end_entry()
+        for name, value in _values(result, self._columns).items():
+            values.last[name].append(value)
+        values.end_entry()
         if result.rqs is not None:
-            heapq.heappush(self._worst, (-result.rqs, -len(self._numbers.bots), result))
+            heapq.heappush(self._worst, (-result.rqs, -len(cases), result))
             if len(self._worst) > _WORST_CASES:
                 heapq.heappop(self._worst)
 
@@ -138,15 +140,17 @@ class HtmlReport:
     def _close(self) -> None:
         self._records.close()
         self._snippets.close()
+        self._numbers.close()
         self._scratch.cleanup()
 
     def _end_row(self) -> None:
         if not self._row:
             return
         case = self._row[0].case
-        self._numbers.rows.append(case.row)
+        self._numbers.rows.last["number"].append(case.row)
         name = case.columns.get(self._slice_by, "").strip() if self._slice_by else ""
-        self._numbers.slices.append(self._slices.setdefault(name, len(self._slices)))
+        self._numbers.rows.last["slice"].append(self._slices.setdefault(name, len(self._slices)))
+        self._numbers.rows.end_entry()
         record = row_record(self._row, self._facts) if self._has_texts else "0"
         snippet = shorten(case.query, _SNIPPET) if self._has_texts else ""
         for spool, text in (
@@ -196,7 +200,7 @@ class HtmlReport:
                 f"of the run takes {static / 1e6:.1f} MB. Raise html_mb, or use the workbook."
             )
         return (
-            f"The page contains {self._numbers.count(packed.choice):,} of {len(self._numbers.bots):,} cases "
+            f"The page contains {self._numbers.count(packed.choice):,} of {len(self._numbers.cases):,} cases "
             f"({packed.row_count:,} of {len(self._records):,} rows), because {allowed}: rows with the lowest RQS of a "
             f"bot ({packed.choice.count(REASON_BITS[WORST]):,}) and rows drawn at random "
             f"({packed.choice.count(REASON_BITS[RANDOM]):,}). All means count every case."
@@ -223,7 +227,7 @@ class HtmlReport:
         columns = self._columns.items()
         return {
             "bots": [_named(bot) for bot in facts.bots],
-            "allCases": len(self._numbers.bots),
+            "allCases": len(self._numbers.cases),
             "columns": [
                 {"id": name, "label": label, "limit": _limit(name, facts)} for name, label in columns
             ],

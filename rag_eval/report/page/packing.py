@@ -1,16 +1,20 @@
 """What the page holds of each case, packed: numbers in columns, texts in blocks, and the choice of rows that fit."""
 
 import base64
-import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval.results.row_choice import RANDOM, WORST, ScoredCases
-from rag_eval.store.codec import Spool
+from rag_eval.store.codec import NumberTable, Spool
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 REASON_BITS = {WORST: 1, RANDOM: 2}
 """Bits that say why a row was chosen; both are possible."""
@@ -20,6 +24,10 @@ _BLOCK_BYTES, _BLOCK_ROWS = 150_000, 500
 """Of the texts that are packed together. Deflate looks back 32 kB, so larger blocks are hardly smaller."""
 
 
+_MOST_PER_ROW = 2
+"""Times the mean of all rows: more than the numbers and the snippet of a row take that is left out."""
+
+
 def packed(parts: Iterable[bytes]) -> bytes:
     """Deflated (RFC 1951, raw) and in base64: letters that no HTML parser takes for anything else."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -27,57 +35,66 @@ def packed(parts: Iterable[bytes]) -> bytes:
 
 
 class CaseNumbers:
-    """The numbers of all cases in columns: some 30 bytes a case, so that any run fits into memory."""
+    """The numbers of all cases in columns, most of them on disk."""
 
     def __init__(self, columns: Iterable[str]) -> None:
-        self.rows, self.slices = array("I"), array("I")
+        self._file: Spool[bytes] = Spool(bytes, "the numbers of the page")
+        self.rows = NumberTable({"number": "I", "slice": "I"}, self._file)
         """Of each row: its number in the input, and its slice."""
-        self.row_of = array("I")
-        """Of each case: the position of its row."""
-        self.bots, self.below = array("H"), array("H")
-        """Of each case: its bot, and as bits in the order of `values` what is on the wrong side of a threshold."""
-        self.values = {name: array("h") for name in columns}
+        self.cases = NumberTable(
+            {"row": "I", "bot": "H", "below": "H", "modes": "B", "flags": "B"}, self._file
+        )
+        """Of each case: the position of its row, its bot, as bits in the order of `values` what is on the wrong side of
+        a threshold, and failure modes and flags as bits."""
+        self.values = NumberTable(dict.fromkeys(columns, "h"), self._file)
         """Of each case, by column: ten thousandths, NOT_APPLICABLE or FAILED."""
-        self.modes, self.flags = array("B"), array("B")
-        """Of each case: failure modes and flags as bits."""
 
     def scored_cases(self, column: str) -> ScoredCases:
         """The cases with the values of one column as their scores."""
-        import numpy as np
-
-        columns = [
-            np.frombuffer(each, each.typecode) for each in (self.row_of, self.bots, self.values[column])
-        ]
-        return ScoredCases(*columns)
+        columns = self.cases.column("row"), self.cases.column("bot"), self.values.column(column)
+        return ScoredCases(*map(_numbers, columns))
 
     def packed(self, choice: "_Choice") -> bytes:
         """The chosen rows and their cases as page.js reads them: columns of 32 bits, then of 16, then of 8."""
-        rows = choice.rows()
-        at = array("I", bytes(4 * len(self.rows)))
-        for index, row in enumerate(rows):
-            at[row] = index
-        cases = array("I", (case for case, row in enumerate(self.row_of) if choice.blocks[row] >= 0))
+        import numpy as np
 
-        def of_rows(column: Sequence[int], kind: str) -> "array[int]":
-            return array(kind, map(column.__getitem__, rows))
+        rows, cases = np.asarray(choice.rows()), self._chosen(choice)
+        at = np.zeros(len(self.rows), np.uint32)
+        at[rows] = np.arange(len(rows))
 
-        def of_cases(column: "array[int]") -> "array[int]":
-            return array(column.typecode, map(column.__getitem__, cases))
+        def of_cases(*columns: "array[int]") -> "Iterator[npt.NDArray[np.integer]]":
+            return (_numbers(column)[cases] for column in columns)
 
-        wide = [of_rows(each, "I") for each in (self.rows, self.slices, choice.blocks, choice.positions)]
-        wide.append(array("I", (at[self.row_of[case]] for case in cases)))
-        rest = map(of_cases, (self.bots, self.below, *self.values.values(), self.modes, self.flags))
-        return packed(map(_little_endian, chain(wide, rest, [of_rows(choice.why, "B")])))
+        numbers = chain(
+            (_numbers(self.rows.column(name))[rows] for name in ("number", "slice")),
+            (np.asarray(each)[rows] for each in (choice.blocks, choice.positions)),
+            (at[each] for each in of_cases(self.cases.column("row"))),
+            of_cases(self.cases.column("bot"), self.cases.column("below")),
+            of_cases(*map(self.values.column, self.values.last)),
+            of_cases(self.cases.column("modes"), self.cases.column("flags")),
+            [np.frombuffer(choice.why, np.uint8)[rows]],
+        )
+        return packed(column.astype(column.dtype.newbyteorder("<")).tobytes() for column in numbers)
 
     def count(self, choice: "_Choice") -> int:
         """Cases of the chosen rows."""
-        return sum(choice.blocks[row] >= 0 for row in self.row_of)
+        return len(self._chosen(choice))
+
+    def close(self) -> None:
+        """Give back the space on disk."""
+        self._file.close()
+
+    def _chosen(self, choice: "_Choice") -> "npt.NDArray[np.integer]":
+        """The cases of the chosen rows."""
+        import numpy as np
+
+        return np.flatnonzero(np.asarray(choice.blocks)[_numbers(self.cases.column("row"))] >= 0)
 
 
-def _little_endian(column: "array[int]") -> bytes:
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column.tobytes()
+def _numbers(column: "array[int]") -> "npt.NDArray[np.integer]":
+    import numpy as np
+
+    return np.frombuffer(column, column.typecode)
 
 
 class _Choice:
@@ -89,6 +106,8 @@ class _Choice:
         self.positions = array("I", [0]) * rows
         self.why = bytearray(rows)
         """0 in a page that holds every row."""
+        self.sizes: list[int] = []
+        """Of each block: bytes of its packed texts."""
         self._turns: list[array[int]] = []
         """Of each block: the rows that were named while it was filled, times 4, plus why."""
         self._position = 0
@@ -106,12 +125,17 @@ class _Choice:
         self._position += 1
         return True
 
-    def drop_last_block(self) -> None:
+    def drop_last_block(self, per_row: float) -> float:
+        """How many bytes are free then, if a row takes so many in addition to its texts."""
         turns = self._turns.pop()
+        free: float = sum(self.sizes[len(self._turns) :])
+        del self.sizes[len(self._turns) :]
         for row, why in (divmod(turn, 4) for turn in turns):
             self.why[row] &= ~why
             if self.blocks[row] == len(self._turns):
                 self.blocks[row] = -1
+                free += per_row
+        return free
 
     @property
     def block_count(self) -> int:
@@ -136,6 +160,11 @@ class PackedRows:
     """A file with one packed block a line; only the first `choice.block_count` lines count."""
 
     @property
+    def size(self) -> int:
+        """Bytes without those of the texts."""
+        return len(self.numbers) + len(self.snippets)
+
+    @property
     def row_count(self) -> int:
         return len(self.choice.rows())
 
@@ -156,27 +185,33 @@ class Packer:
     def pack(self, column: str) -> PackedRows:
         """All rows if they fit; otherwise the worst of each bot by `column` and random ones, in turn."""
         in_order = ((row, 0) for row in range(len(self._records)))
-        everything = self._fill(in_order)
-        if len(everything.choice.rows()) == len(self._records):
+        choice = self._fill(in_order)
+        if sum(choice.sizes) <= self._room and self._excess(everything := self._packed(choice)) <= 0:
             return everything
         turns = self._numbers.scored_cases(column).by_turns()
-        return self._fill((row, REASON_BITS[why]) for row, why in turns)
+        choice = self._fill((row, REASON_BITS[why]) for row, why in turns)
+        while (excess := self._excess(chosen := self._packed(choice))) > 0 and choice.block_count:
+            per_row = _MOST_PER_ROW * chosen.size / max(chosen.row_count, 1)
+            while excess > 0 and choice.block_count:
+                excess -= choice.drop_last_block(per_row)
+        return chosen
 
-    def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
-        """As many rows in this order as fit."""
+    def _fill(self, order: Iterable[tuple[int, int]]) -> _Choice:
+        """Rows in this order, up to the block with which the texts need all the room."""
         choice = _Choice(len(self._records))
-        sizes = []
         with self._texts.open("wb") as file:
             for block in self._blocks(order, choice):
-                sizes.append(file.write(packed([b"[", b",".join(block), b"]"]) + b"\n"))
-                if sum(sizes) > self._room:
+                choice.sizes.append(file.write(packed([b"[", b",".join(block), b"]"]) + b"\n"))
+                if sum(choice.sizes) > self._room:
                     break
-        while True:
-            numbers, snippets = self._numbers.packed(choice), self._packed_snippets(choice)
-            size = sum(sizes[: choice.block_count]) + len(numbers) + len(snippets)
-            if size <= self._room or not choice.block_count:
-                return PackedRows(choice, numbers, snippets, self._texts)
-            choice.drop_last_block()
+        return choice
+
+    def _packed(self, choice: _Choice) -> PackedRows:
+        return PackedRows(choice, self._numbers.packed(choice), self._packed_snippets(choice), self._texts)
+
+    def _excess(self, rows: PackedRows) -> float:
+        """Bytes for which there is no room."""
+        return sum(rows.choice.sizes) + rows.size - self._room
 
     def _blocks(self, order: Iterable[tuple[int, int]], choice: _Choice) -> Iterator[list[bytes]]:
         """The records of the chosen rows, some at a time; `choice` learns where they are."""
