@@ -75,30 +75,22 @@ def test_the_commands_that_are_printed_begin_as_the_one_that_was_used(
     tmp_path: Path, started: list[str], printed: list[str]
 ) -> None:
     """By the script or the module, with a Python that the shell does not find by a short name."""
-    environment = {**os.environ, "PATH": "", "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(
-        [sys.executable, *started, "init"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    report, show, doctor = (shlex.split(line) for line in re.findall(r"^  (.*)$", ended.stdout, re.MULTILINE))
+
+    def printed_with(path: str) -> str:
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, *started, "init"]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    lines = re.findall(r"^  (.*)$", printed_with(""), re.MULTILINE)
+    report, show, doctor = map(shlex.split, lines)
     assert (report, doctor) == ([*printed, "answers.xlsx", "--judge", "offline"], [*printed, "doctor"])
     assert show == [*printed, "answers.xlsx", "--show"]
-    environment["PATH"] = str(Path(sys.executable).parent)
     (tmp_path / "answers.xlsx").unlink()
     (tmp_path / "config.ini").unlink()
-    ended = subprocess.run(
-        [sys.executable, *started, "init"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"\n  {shlex.join(['python', *printed[1:]])} answers.xlsx" in ended.stdout
+    again = printed_with(str(Path(sys.executable).parent))
+    assert f"\n  {shlex.join(['python', *printed[1:]])} answers.xlsx" in again
 
 
 def test_the_template_is_filled_in_and_explained(rag_eval: Run, tmp_path: Path) -> None:

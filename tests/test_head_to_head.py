@@ -616,29 +616,46 @@ def test_a_capped_run_goes_on_and_pays_nothing_twice(run_cli: Run, judge: FakeJu
     assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "document", "held", "kept"),
+    [
+        (("-o", "r.xlsx", "--json", "r.json"), "r.json", 20, 18),
+        (("-o", "out", "--json", "out/report.json", "--shard-rows", "5"), "out/report.json", 30, 30),
+    ],
+    ids=["one run", "shards"],
+)
 def test_a_killed_run_goes_on_and_pays_nothing_twice(
-    forker: Forker, judge: FakeJudge, tmp_path: Path
+    forker: Forker,
+    judge: FakeJudge,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    document: str,
+    held: int,
+    kept: int,
 ) -> None:
+    """`held` pairs are answered before the kill, of which so many are surely `kept`."""
     answers(tmp_path / "in.xlsx", 20, (0, 3))
-    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
+    if "--shard-rows" in words:
+        (tmp_path / "config.ini").write_text(ONE_PROCESS)
+    command = ("in.xlsx", *SINGLE, "--head-to-head", *words)
 
     def hold(request: Request) -> None:
-        if len(pairs_of(judge)) > 20:
+        if len(pairs_of(judge)) > held:
             wait_for(lambda: judge.always is None, 120)
 
     judge.always = hold
-    run = forker.start(tmp_path, *words, variables=azure(judge))
-    wait_for(lambda: len(pairs_of(judge)) > 20, 120)
+    run = forker.start(tmp_path, *command, variables=azure(judge))
+    wait_for(lambda: len(pairs_of(judge)) > held, 120)
     run.signal(signal.SIGKILL)
     run.wait()
-    answered = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[:18]}
+    answered = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[:kept]}
     judge.always = None
     asked = len(pairs_of(judge))
-    ended = forker.start(tmp_path, *words, variables=azure(judge)).wait()
+    ended = forker.start(tmp_path, *command, variables=azure(judge)).wait()
     assert ended.code == 0, ended.err
     again = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[asked:]}
     assert not again & answered
-    assert run_of(tmp_path / "r.json")["head_to_head"]["pairs"][0]["queries"] == 20
+    assert run_of(tmp_path / document)["head_to_head"]["pairs"][0]["queries"] == 20
 
 
 def test_a_run_that_stops_when_clear_is_compared_afterwards(
@@ -1005,40 +1022,6 @@ def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
     assert rag_eval(*words, "--retry-errors", **azure(judge)).code == 0
     assert run_of(tmp_path / "out/report.json")["head_to_head"]["failed"] == 0
     assert 2 <= len(judge.requests) - asked <= 4
-
-
-def test_killed_shards_go_on_and_pay_nothing_twice(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
-    answers(tmp_path / "in.xlsx", 20, (0, 3))
-    (tmp_path / "config.ini").write_text(ONE_PROCESS)
-    words = (
-        "in.xlsx",
-        *SINGLE,
-        "--head-to-head",
-        "-o",
-        "out",
-        "--shard-rows",
-        "5",
-        "--json",
-        "out/report.json",
-    )
-
-    def hold(request: Request) -> None:
-        if len(pairs_of(judge)) > 30:
-            wait_for(lambda: judge.always is None, 120)
-
-    judge.always = hold
-    run = forker.start(tmp_path, *words, variables=azure(judge))
-    wait_for(lambda: len(pairs_of(judge)) > 30, 120)
-    run.signal(signal.SIGKILL)
-    run.wait()
-    answered = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[:30]}
-    judge.always = None
-    asked = len(pairs_of(judge))
-    ended = forker.start(tmp_path, *words, variables=azure(judge)).wait()
-    assert ended.code == 0, ended.err
-    again = {json.dumps(each, sort_keys=True) for each in pairs_of(judge)[asked:]}
-    assert not again & answered
-    assert run_of(tmp_path / "out/report.json")["head_to_head"]["pairs"][0]["queries"] == 20
 
 
 def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:

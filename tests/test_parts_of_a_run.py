@@ -7,6 +7,7 @@ import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,21 @@ def told(tallies: Tallies) -> str:
     return repr((asdict(summary), asdict(tallies.findings(summary))))
 
 
+def facts_with_all(rows: int, **others: Any) -> RunFacts:
+    """Of a run with everything that tallies count."""
+    return facts_of(
+        BOTS,
+        rows,
+        metrics=(*WEIGHTS, TOXICITY),
+        weights=WEIGHTS,
+        thresholds=THRESHOLDS,
+        rubric="tone",
+        criteria=("polite",),
+        has_labels=True,
+        **others,
+    )
+
+
 def counted(facts: RunFacts, rows: Sequence[Sequence[CaseResult]], tallies: Tallies) -> Tallies:
     for row in rows:
         for result in row:
@@ -146,17 +162,7 @@ def test_parts_of_any_size_done_in_any_order_come_to_the_figures_of_the_whole(
 ) -> None:
     rows = [row_of(number, seed) for number, seed in enumerate(seeds, 2)]
     flags = {(row[0].case.row, bot): ("mark",) for row in rows[::2] for bot in BOTS}
-    facts = facts_of(
-        BOTS,
-        len(rows),
-        metrics=(*WEIGHTS, TOXICITY),
-        weights=WEIGHTS,
-        thresholds=THRESHOLDS,
-        flags=flags,
-        rubric="tone",
-        criteria=("polite",),
-        has_labels=True,
-    )
+    facts = facts_with_all(len(rows), flags=flags)
     past = past_run(rows, seed=len(seeds)) if has_past else None
     whole = told(counted(facts, rows, Tallies(facts, "Topic", past)))
     for parts in (1, 3, 7):
@@ -174,16 +180,7 @@ def test_parts_of_any_size_done_in_any_order_come_to_the_figures_of_the_whole(
 def test_the_property_test_meets_what_it_is_about() -> None:
     """Repeated queries, ties, labels, failures, retrieval and changes are in its cases, or it would prove little."""
     rows = [row_of(number, number) for number in range(2, 40)]
-    facts = facts_of(
-        BOTS,
-        len(rows),
-        metrics=(*WEIGHTS, TOXICITY),
-        weights=WEIGHTS,
-        thresholds=THRESHOLDS,
-        criteria=("polite",),
-        rubric="tone",
-        has_labels=True,
-    )
+    facts = facts_with_all(len(rows))
     tallies = counted(facts, rows, Tallies(facts, "Topic", past_run(rows, 1)))
     summary = tallies.summary()
     findings = tallies.findings(summary)

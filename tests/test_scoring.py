@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_cases import THRESHOLDS, WEIGHTS
 
 from rag_eval.records import (
     TOXICITY,
@@ -21,14 +22,6 @@ from rag_eval.records import (
 from rag_eval.results.scoring import composite, failure_modes, mean_score, rqs
 from rag_eval.results.summary import Mean, Summarizer, Summary
 
-WEIGHTS = {
-    "answer_correctness": 0.35,
-    "faithfulness": 0.25,
-    "answer_relevancy": 0.25,
-    "context_precision": 0.075,
-    "context_recall": 0.075,
-}
-THRESHOLDS = dict.fromkeys(WEIGHTS, 0.3)
 FAILED = "failed"
 
 Value = float | str | None
