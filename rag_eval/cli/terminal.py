@@ -55,10 +55,9 @@ class Progress(Protocol):
 class _ProgressBar:
     """A bar with count, rate and time left, redrawn at most ten times a second, for a terminal."""
 
-    def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
+    def __init__(self, total: int, stream: TextIO) -> None:
         self._total = total
         self._stream = stream
-        self._what = what
         self._done = 0
         self._started = time.monotonic()
         self._drawn = 0.0
@@ -79,7 +78,7 @@ class _ProgressBar:
         width = 30
         full = width * self._done // max(1, self._total)
         bar = carried("█" * full + "·" * (width - full), self._stream.encoding)
-        self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} {self._what}{self._pace()}")
+        self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} rows{self._pace()}")
         self._stream.flush()
 
     def _pace(self) -> str:
@@ -94,10 +93,9 @@ class _ProgressBar:
 class _ProgressLines:
     """A plain line now and then, for a log: at every tenth of the rows, and at least half a second apart."""
 
-    def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
+    def __init__(self, total: int, stream: TextIO) -> None:
         self._total = total
         self._stream = stream
-        self._what = what
         self._done = 0
         self._started = self._told = time.monotonic()
         self._next = 1
@@ -115,7 +113,7 @@ class _ProgressLines:
 
     def _tell(self) -> None:
         seconds = time.monotonic() - self._started
-        what = self._what.removesuffix("s") if self._total == 1 else self._what
+        what = "row" if self._total == 1 else "rows"
         self._stream.write(f"{self._done:,} of {self._total:,} {what} finished after {duration(seconds)}\n")
         self._stream.flush()
 

@@ -30,16 +30,14 @@ _ENUMERABLE = 14
 _POWER = 0.8
 
 
-def paired_permutation_pvalue(
-    differences: ArrayLike, *, permutations: int = RESAMPLES, seed: int = 0
-) -> float:
+def paired_permutation_pvalue(differences: ArrayLike, *, permutations: int = RESAMPLES) -> float:
     """Two-sided p-value of 'the mean difference is 0', by flipping the signs of the paired differences.
 
     Exact for up to 14 differences that are not 0, else Monte Carlo, where the observed signs count as one
     of the draws. 1 when there is no difference at all.
     """
     sample = np.asarray(differences, dtype=float)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = pooled(sample[sample != 0, None], rng)
     sums = np.abs(_flipped_sums(rows, permutations, rng)[:, 0])
     norm = math.sqrt(float((rows**2).sum()))
@@ -298,28 +296,26 @@ class ColumnTest:
 def compare_columns(
     table: ArrayLike,
     *,
-    confidence: float = 0.95,
     resamples: int = RESAMPLES,
-    seed: int = 0,
     clusters: ArrayLike | None = None,
 ) -> list[ColumnTest]:
     """Test each column of rows x columns against a mean of 0, by the largest statistic among columns in question.
 
     NaN is no value. The signs of whole rows are flipped, as in `compare_with_best`, so that the chance of one or more
-    wrong `is_significant` in a table is at most 1 - confidence. Each interval has this confidence for its own column.
+    wrong `is_significant` in a table is at most 5%. Each interval has 95% confidence for its own column.
     `clusters` are as there.
     """
     found = np.asarray(table, dtype=float)
     if clusters is not None:
         found, _ = _by_cluster(found, np.asarray(clusters))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     filled = np.nan_to_num(found)
     rows = pooled(filled[(filled != 0).any(axis=1)], rng)
     norms = np.sqrt((rows**2).sum(axis=0))
     values = np.abs(_nested_sums([rows], resamples, rng)[0]) / np.where(norms > 0, norms, 1.0)
     largest = np.zeros(len(values))
     tests: dict[int, _Test] = {}
-    levels = [_alpha(confidence)]
+    levels = [_alpha(0.95)]
     own = [_at_last_stage(column[None], float(column[0]), levels) for column in values.T]
     for column in sorted(range(found.shape[1]), key=values[0].__getitem__):
         largest = np.maximum(largest, values[:, column])

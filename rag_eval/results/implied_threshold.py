@@ -23,7 +23,7 @@ class ImpliedThreshold:
 
 
 def implied_threshold(
-    judge: Sequence[float], human: Sequence[float], weights: Sequence[float] | None = None, *, seed: int = 0
+    judge: Sequence[float], human: Sequence[float], weights: Sequence[float] | None = None
 ) -> ImpliedThreshold | None:
     """The score at which true-positive rate + true-negative rate is greatest (Youden 1950), with a 95% interval.
 
@@ -47,7 +47,7 @@ def implied_threshold(
         return None
     drawn = [
         _best(counts * share, is_good, places)
-        for counts in resampled_counts(len(scores), _RESAMPLES, np.random.default_rng(seed))
+        for counts in resampled_counts(len(scores), _RESAMPLES, np.random.default_rng(0))
     ]
     found = cuts[np.concatenate(drawn)]
     low, high = np.quantile(found, (0.025, 0.975))

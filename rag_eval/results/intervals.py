@@ -75,8 +75,8 @@ def cluster_means(values: ArrayLike, clusters: ArrayLike) -> Floats:
     return blocks
 
 
-def share_interval(clusters: Sequence[tuple[int, int]], *, confidence: float = 0.95) -> Interval | None:
-    """Interval of a share of items that belong together; None for fewer than FEWEST_ROWS clusters.
+def share_interval(clusters: Sequence[tuple[int, int]]) -> Interval | None:
+    """95% interval of a share of items that belong together; None for fewer than FEWEST_ROWS clusters.
 
     `clusters` are how many items passed, and how many there are. The interval is Wilson's for as many independent items
     as tell as much (Dean and Pagano 2015), and for a share of 0 or 1 for as many as there are clusters.
@@ -89,20 +89,18 @@ def share_interval(clusters: Sequence[tuple[int, int]], *, confidence: float = 0
     parts = (passed - share * counts) / total
     variance = float(parts @ parts) * len(counts) / (len(counts) - 1)
     worth = min(total, share * (1 - share) / variance) if variance > TINY**2 else len(counts)
-    reach = student_quantile((1 + confidence) / 2, len(counts) - 1)
+    reach = student_quantile(0.975, len(counts) - 1)
     return wilson_interval(share * worth, worth, reach=reach)
 
 
-def wilson_interval(
-    passed: float, count: float, *, confidence: float = 0.95, reach: float | None = None
-) -> Interval | None:
-    """Interval of a share (Wilson 1927): right for small counts and for shares of 0 and 1. None of nothing.
+def wilson_interval(passed: float, count: float, *, reach: float | None = None) -> Interval | None:
+    """95% interval of a share (Wilson 1927): right for small counts and for shares of 0 and 1. None of nothing.
 
-    `reach` is its half width in standard errors, if it is not that of a normal distribution.
+    `reach` is its half width in standard errors, by default that of a normal distribution.
     """
     if not count:
         return None
-    z = reach or NORMAL.inv_cdf((1 + confidence) / 2)
+    z = reach or NORMAL.inv_cdf(0.975)
     share, scale = passed / count, 1 + z * z / count
     middle = (share + z * z / (2 * count)) / scale
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / scale

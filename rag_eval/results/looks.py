@@ -26,19 +26,19 @@ ALPHA = 0.05
 _NORMAL = NormalDist()
 
 
-def spent(share: float, alpha: float = ALPHA) -> float:
+def spent(share: float) -> float:
     """How much of the chance of a wrong claim is spent when this share of the rows, from 0 to 1, is judged.
 
     Spending of the O'Brien–Fleming type (Lan and DeMets 1983), half of it on each side: little at first, so that the
     end keeps most.
     """
     if share >= 1.0:
-        return alpha
-    return 4 * _NORMAL.cdf(_NORMAL.inv_cdf(alpha / 4) / math.sqrt(share)) if share > 0 else 0.0
+        return ALPHA
+    return 4 * _NORMAL.cdf(_NORMAL.inv_cdf(ALPHA / 4) / math.sqrt(share)) if share > 0 else 0.0
 
 
 @lru_cache(maxsize=64)
-def boundaries(shares: tuple[float, ...], alpha: float = ALPHA) -> tuple[float, ...]:
+def boundaries(shares: tuple[float, ...]) -> tuple[float, ...]:
     """What the z of one mean has to exceed at each look to spend as much, two-sided; `shares` increase up to 1.
 
     By numerical integration over the paths that have not crossed earlier (Armitage, McPherson and Rowe 1969).
@@ -50,7 +50,7 @@ def boundaries(shares: tuple[float, ...], alpha: float = ALPHA) -> tuple[float, 
     before = 0.0
     for share in shares:
         step, end = math.sqrt(share - before), math.sqrt(share)
-        z = _boundary(points, weights, step, end, spent(share, alpha) - spent(before, alpha))
+        z = _boundary(points, weights, step, end, spent(share) - spent(before))
         found.append(z)
         grid = np.linspace(-z * end, z * end, _GRID)
         simpson = np.where(np.arange(_GRID) % 2, 4.0, 2.0)
