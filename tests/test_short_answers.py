@@ -243,6 +243,14 @@ def test_a_question_behind_a_polite_request_is_not_one_for_yes_or_no(query: str,
         ("Wie viele Einwohner hat die Stadt?", "2,5 Millionen", "2.500.000", "2500"),
         ("¿Cuántos habitantes tiene?", "dos mil", "2000", "dos"),
         ("How many seats are there?", "two hundred", "200 seats", "two"),
+        ("Wie viel Speicher hat das Gerät?", "1.500 MB", "1500 MB", "15 MB"),
+        ("Combien d'habitants ?", "1\u202f500", "1500 habitants", "15"),
+        ("À quelle heure ferme le musée ?", "18h30", "À 18:30", "À 18h15"),
+        ("¿A qué hora abre el banco?", "A las 8:30", "A las 8.30", "A las 9:30"),
+        ("Um wie viel Uhr öffnet es?", "8.30 Uhr", "Um 8:30 Uhr.", "Um 9 Uhr."),
+        ("门票多少钱？", "30元", "三十元。", "四十元"),
+        ("保修期多长？", "两年", "2年", "三年"),
+        ("料金はいくらですか。", "1.2万円", "12000円", "2000円"),
     ],
 )
 def test_an_amount_is_the_same_in_other_writing_and_another_amount_is_not(
@@ -307,3 +315,82 @@ def test_yes_you_can_and_the_blue_one_say_no_more_than_yes_and_blue() -> None:
     chunk = "The blue key opens the gate."
     assert red("Which key opens the gate?", "The blue one.", "The blue key", chunk) == set()
     assert red("Which key opens the gate?", "The red one.", "The blue key", chunk) >= {"faithfulness"}
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("When is the deadline for applications?", "15 March 2025", "March 15, 2025", "15 June 2025"),
+        ("When is the deadline for applications?", "15 October 2025", "15 Oct. 2025", "16 October 2025"),
+        ("What is the last day?", "Friday, 3 June", "On Friday, June 3", "Thursday, 3 June"),
+        ("Wann endet die Frist?", "Am 3. Oktober", "3. Oktober", "Am 3. November"),
+        ("¿Cuándo empieza el curso?", "El 5 de septiembre", "5 de septiembre", "El 5 de octubre"),
+        ("When is it open?", "9 to 17", "From 9 to 17", "From 9 to 18"),
+    ],
+)
+def test_one_wrong_part_makes_another_date(query: str, reference: str, right: str, wrong: str) -> None:
+    chunk = f"It is {reference} here, and then June or 16 things on Thursday."
+    assert not red(query, right, reference, chunk) & CAUGHT_BY
+    assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "reference", "chunk"),
+    [
+        ("When is the library closed?", "Every Monday.", "On Mondays", "The library is closed on Mondays."),
+        ("How many employees are there?", "1,500 people.", "1,500", "There are 1,500 employees."),
+        (
+            "¿Quién escribió Don Quijote?",
+            "Lo escribió Cervantes.",
+            "Cervantes",
+            "Don Quijote es de Cervantes.",
+        ),
+        ("谁写了《红楼梦》？", "曹雪芹写的。", "曹雪芹", "《红楼梦》的作者是曹雪芹。"),
+        ("学校有多少学生？", "有1200人。", "1200人", "学校有1200名学生。"),
+        ("公司什么时候成立的？", "公司成立于1998年。", "1998年", "公司于1998年成立。"),
+    ],
+)
+def test_words_that_carry_an_answer_need_not_be_in_the_chunks(
+    query: str, response: str, reference: str, chunk: str
+) -> None:
+    assert red(query, response, reference, chunk) == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "right", "wrong", "reference", "chunk"),
+    [
+        (
+            "Darf ich im Saal fotografieren?",
+            "Nein, das ist nicht erlaubt.",
+            "Ja, das ist erlaubt.",
+            "Nein",
+            "Im Saal darf nicht fotografiert werden.",
+        ),
+        (
+            "Darf ich im Saal fotografieren?",
+            "Nein, es ist verboten.",
+            "Ja, das ist möglich.",
+            "Nein",
+            "Fotografieren ist im Saal verboten.",
+        ),
+        (
+            "May I smoke in the hall?",
+            "No, it is forbidden.",
+            "Yes, that is permitted.",
+            "No",
+            "Smoking in the hall is prohibited.",
+        ),
+        (
+            "May I keep the book when I am ill?",
+            "You may keep the book when you are ill.",
+            "You may not keep the book when you are ill.",
+            "Yes",
+            "You may keep the book when you are ill.",
+        ),
+    ],
+)
+def test_permission_is_a_yes_and_a_ban_is_a_no(
+    query: str, right: str, wrong: str, reference: str, chunk: str
+) -> None:
+    assert red(query, right, reference, chunk) == set()
+    assert not red(query, wrong, reference, chunk).isdisjoint(CAUGHT_BY)

@@ -128,9 +128,13 @@ def test_short_words_and_other_scripts_keep_their_form(pair):
         ("3,5", "3.5"),
         ("3.0", "3"),
         ("100", "100"),
-        ("10:30", "10:30"),
+        ("10:30", "10.3"),
+        ("10.30", "10.3"),
+        ("10h30", "10.3"),
         ("9:00", "9"),
-        ("1.250", "1.25"),
+        ("1.250", "1250"),
+        ("1.255", "1.255"),
+        ("0.250", "0.25"),
         ("3,55", "3.55"),
         ("3,555", "3555"),
         ("1,2,3", "1,2,3"),
@@ -336,11 +340,17 @@ def test_many_names_are_listed_in_part():
         ("two hundred thousand people", ["200000", "peopl"]),
         ("one hundred millions", ["100000000"]),
         ("Millions of people", ["million", "peopl"]),
-        ("from 9 a.m. to 8:30 PM", ["9", "20:30"]),
+        ("from 9 a.m. to 8:30 PM", ["9", "20.3"]),
         ("at 12 am, not at 12pm", ["0", NEGATION, "12"]),
         ("At 12. I am here", ["12"]),
         ("15 pm", ["15"]),
         ("cinco mil euros", ["5000", "euro"]),
+        ("1\u202f500 habitants, 2\u00a0000 chiens", ["1500", "habitant", "2000", "chien"]),
+        ("三十元", ["30", "元"]),
+        ("二千五百人", ["2500", "人"]),
+        ("1.2万円", ["12000", "円"]),
+        ("十分之三和四川和一个", ["十分", "分之", "之三", "三和", "和四", "四川", "川和", "和一", "一个"]),
+        ("15 Mar. and 3 Oct", ["15", "mar", "3", "october"]),
     ],
 )
 def test_an_amount_of_several_words_is_one(text, content):
@@ -370,3 +380,13 @@ def test_an_amount_is_quoted_as_the_text_spells_it():
 def test_a_function_word_in_capitals_inside_a_sentence_is_a_name(text, content):
     assert read(text).content == content
     assert read_claim(text).whole.content == content
+
+
+def test_a_german_date_is_neither_an_item_of_a_list_nor_the_end_of_a_sentence():
+    assert read_claim("3. Oktober").whole.content == ["3", "oktober"]
+    assert read_claim("3. Oktoberfest").whole.content == ["oktoberfest"]
+    sentences = read_claim("Die Frist endet am 3. Oktober 2024. Danach nicht.").sentences
+    assert [sentence.text for sentence in sentences] == [
+        "Die Frist endet am 3. Oktober 2024.",
+        "Danach nicht.",
+    ]

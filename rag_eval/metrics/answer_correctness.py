@@ -19,8 +19,8 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.quantities import SIGNS
-from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stems_of
+from rag_eval.texts.quantities import MONTHS, SIGNS, WEEKDAYS
+from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stem, stems_of
 
 _Reasoned = Sequence[tuple[str, str]]
 """Statements, each with a reason."""
@@ -153,7 +153,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
         found = find(wanted, _given(response, wanted, reference))
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
-        if _lacks_number(wanted - asked, found.missing, case.query):
+        if _lacks_number(wanted - asked, found.missing, response, case.query):
             value *= WRONG_NUMBER_FACTOR
         evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
@@ -217,20 +217,29 @@ def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> A
     return response.stems if reference.text.isupper() else response.stems | set(stems_of(response.text))
 
 
-def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], query: str) -> bool:
-    """Whether the query asks for a number or a date, and none of those of a short reference is found.
+def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], response: Reading, query: str) -> bool:
+    """Whether a short reference has a number, a currency, a percent sign, a month or a weekday that the response lacks.
 
-    Or the currency or the percent sign of its number is not found.
+    One number of several, a month or a weekday counts if the response gives another one instead. A lack of all numbers
+    counts if the query asks for a number or a date.
     """
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     own = set(numbers(wanted))
+    given = response.stems - query_stems(query)
     if own and not missing.isdisjoint(wanted & SIGNS):
         return True
-    if not own or not own <= missing:
+    if any(missing & names and names & given - wanted for names in (_MONTHS, _WEEKDAYS)):
+        return True
+    if own.isdisjoint(missing):
         return False
     kind = expected_kind(query)
-    return kind is not None and kind.is_number
+    if kind is None or not kind.is_number:
+        return False
+    return own <= missing or not set(numbers(given)) <= own
+
+
+_MONTHS, _WEEKDAYS = frozenset(map(stem, MONTHS)), frozenset(map(stem, WEEKDAYS))
 
 
 def _answer(case: Case) -> str:

@@ -10,10 +10,11 @@ from itertools import chain
 
 
 def canonical_number(digits: str) -> str:
-    """A number written in one way: no thousands separators, a decimal point, no trailing zeros, no full hours' ":00".
+    """A number written in one way: no thousands separators, a decimal point, no trailing zeros; a time of day likewise.
 
     "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
-    point ("1.250") cannot be told from decimals and is read as English writes it.
+    point ("1.255") cannot be told from decimals and is read as English writes it, but for one with a zero at its end
+    ("1.250"), which decimals seldom have. "8:30", "8.30" and "8h30" become "8.3", and "8:00" becomes "8".
     """
     if _COMMA_THOUSANDS.fullmatch(digits):
         digits = digits.replace(",", "")
@@ -21,9 +22,22 @@ def canonical_number(digits: str) -> str:
         digits = digits.replace(".", "").replace(",", ".")
     elif _DECIMAL_COMMA.fullmatch(digits):
         digits = digits.replace(",", ".")
-    elif _FULL_HOUR.fullmatch(digits):
-        digits = digits.removesuffix(":00")
+    elif _TIME.fullmatch(digits):
+        digits = digits.replace(":", ".").replace("h", ".")
     return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
+
+
+def numeral(characters: str) -> str:
+    """Digits of a Chinese or Japanese numeral: "30" of 三十."""
+    total, group, digit = 0, 0, 0
+    for character in characters:
+        if character in _DIGIT_VALUES:
+            digit = 10 * digit + _DIGIT_VALUES[character]
+        elif (unit := _UNIT_VALUES[character]) < _MYRIAD:
+            group, digit = group + (digit or 1) * unit, 0
+        else:
+            total, group, digit = total + (group + digit or 1) * unit, 0, 0
+    return str(total + group + digit)
 
 
 def one_amount(stems: Sequence[str]) -> list[str]:
@@ -38,7 +52,7 @@ def one_amount(stems: Sequence[str]) -> list[str]:
         if stem in _POWERS and place and (number >= 0 or stems[place - 1] in _ONES):
             value = "1" if number < 0 else found[number]
             number = place - 1 if number < 0 else number
-            found[number], found[place] = _times(value, _POWERS[stem]), ""
+            found[number], found[place] = times(value, _POWERS[stem]), ""
         elif stem in _HALVES and number >= 0:
             found[number], found[place] = _hour(found[number], stem), ""
             number = -1
@@ -52,20 +66,27 @@ def one_amount(stems: Sequence[str]) -> list[str]:
     return found
 
 
-def _times(number: str, factor: int) -> str:
-    return number if ":" in number else canonical_number(f"{Decimal(number) * factor:f}")
+def times(number: str, factor: int) -> str:
+    """The product, written like any other number."""
+    return f"{(Decimal(number) * factor).normalize():f}"
 
 
 def _hour(number: str, half: str) -> str:
     """An hour of 12, with or without minutes, as one of 24; any other number as it is."""
-    hours, _, minutes = number.replace(".", ":").partition(":")
+    hours, _, minutes = number.partition(".")
     value = int(hours)
     if not 1 <= value <= _NOON or len(minutes) > 2:
         return number
     value = value % _NOON + (_NOON if half == "pm" else 0)
-    return f"{value}:{minutes:0<2}" if minutes else str(value)
+    return f"{value}.{minutes}" if minutes else str(value)
 
 
+_MYRIAD = 10_000
+MYRIADS = {"万": _MYRIAD, "萬": _MYRIAD, "億": 100_000_000, "亿": 100_000_000}
+_UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000, **MYRIADS}
+_DIGIT_VALUES = {"〇": 0, "零": 0, "两": 2, "兩": 2} | {
+    digit: value for value, digit in enumerate("一二三四五六七八九", 1)
+}
 PERCENT = "percent"
 CURRENCY_SIGNS: Mapping[str, str] = {
     "$": "dollar",
@@ -95,11 +116,20 @@ _POWERS = {"hundr": 100, "hundert": 100} | {
 JOINING = frozenset((*_POWERS, "pm", *_CENTS))
 """Stems without which `one_amount` changes nothing, but for "am", which has no stem."""
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?|\d{1,2}:\d\d")
+_NUMERALS = "".join((*_DIGIT_VALUES, *_UNIT_VALUES))
+COUNTERS = "元块塊円圆年月日号號天个個小分秒点點時时人名位岁歳歲米公斤克里本冊册枚匹台次回度楼樓階层層周週種种间間级級"
+"""Characters that count or measure something in Chinese and Japanese."""
+NUMERAL = re.compile(
+    rf"(?:[{_NUMERALS}]{{2,}}|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分之)[{COUNTERS}]|\Z)"
+)
+"""A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one"."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
-_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+")
+_POINT_THOUSANDS = re.compile(
+    r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+|[1-9]\d{0,2}\.\d\d0"
+)
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
-_FULL_HOUR = re.compile(r"\d{1,2}:00")
+_TIME = re.compile(r"\d{1,2}[:h]\d\d")
 
 _FROM_TWO = """
     two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -131,6 +161,21 @@ def _number_words() -> dict[str, str]:
 
 NUMBER_WORDS: Mapping[str, str] = _number_words()
 """Digits, by the word in normal form."""
+_MONTHS = """
+    january february march april may june july august september october november december
+    januar februar marz april mai juni juli august september oktober november dezember
+    janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
+    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+"""
+_WEEKDAYS = """
+    monday tuesday wednesday thursday friday saturday sunday
+    montag dienstag mittwoch donnerstag freitag samstag sonntag
+    lundi mardi mercredi jeudi vendredi samedi dimanche
+    lunes martes miercoles jueves viernes sabado domingo
+"""
+MONTHS = frozenset(_MONTHS.split())
+WEEKDAYS = frozenset(_WEEKDAYS.split())
+"""English, German, French and Spanish, as MONTHS, in normal form."""
 _UNITS = {
     "km": "kilometer kilometers kilometre kilometres",
     "cm": "centimeter centimeters centimetre centimetres",
@@ -146,6 +191,14 @@ _UNITS = {
     "euro": "eur",
     "pound": "gbp",
     "yen": "jpy",
+    "januari": "jan",
+    "februari": "feb",
+    "april": "apr",
+    "august": "aug",
+    "september": "sep",
+    "october": "oct",
+    "november": "nov",
+    "december": "dec",
 }
 UNIT_WORDS: Mapping[str, str] = {word: unit for unit, listed in _UNITS.items() for word in listed.split()}
-"""The one form of a unit of measurement or a currency, by the word in normal form."""
+"""The one form (a stem) of a unit of measurement, a currency or a month, by the word in normal form."""

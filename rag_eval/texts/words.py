@@ -20,11 +20,16 @@ from typing import Literal, NamedTuple, TypeVar
 from rag_eval.texts.quantities import (
     CURRENCY_SIGNS,
     JOINING,
+    MONTHS,
+    MYRIADS,
     NUMBER_WORDS,
+    NUMERAL,
     PERCENT,
     UNIT_WORDS,
     canonical_number,
+    numeral,
     one_amount,
+    times,
 )
 
 NEGATION = "not"
@@ -85,14 +90,14 @@ class _Claim(NamedTuple):
 @lru_cache(maxsize=2)
 def read(text: str) -> Reading:
     """The text taken apart."""
-    pieces = text.split()
+    pieces = _split(text)
     return _reading(text, pieces, _look_up(pieces))
 
 
 @lru_cache(maxsize=2)
 def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
     """The texts taken apart, remembered together however many they are; not to be quoted."""
-    readings = [Reading(text, _content(map(_VOCABULARY.__getitem__, text.split()))) for text in texts]
+    readings = [Reading(text, _content(map(_VOCABULARY.__getitem__, _split(text)))) for text in texts]
     return tuple([_reread(reading) if _has_amount(reading) else reading for reading in readings])
 
 
@@ -107,7 +112,7 @@ def read_claim(text: str) -> _Claim:
     if spaced == text:
         pieces, stems_by_piece = _joined(parts), _joined(stems_by_part)
     else:
-        pieces = text.split()
+        pieces = _split(text)
         stems_by_piece = _look_up(pieces)
     # A text like "42." is an answer, though a list item could begin so; and so is a single word like "may".
     content = content or _content(stems_by_piece) or (words(text) if len(pieces) == 1 else [])
@@ -145,6 +150,7 @@ def normalise(text: str) -> str:
     """The text in lower case with compatibility forms, accents and vowel points folded away."""
     if text.isascii():
         return text.lower()
+    text = _SPACE_IN_NUMBER.sub("", text)
     decomposed = compatible("NFKD", text.replace("’", "'").translate(_DIGITS))
     return unicodedata.normalize("NFC", _FOLDED_MARKS.sub("", decomposed)).casefold()
 
@@ -192,7 +198,9 @@ def names(sentence: Reading) -> list[list[str]]:
     found: list[list[str]] = []
     last = -1
     for place in places:
-        if pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
+        piece = pieces[place]
+        is_capitalised = piece[0].isupper() or (piece[0] in _OPENERS and _is_capitalised(piece))
+        if not is_capitalised or pieces[place - 1][-1] in _NAME_BOUNDARIES:
             continue
         if found and place == last + 1:
             found[-1].extend(sentence.stems_by_piece[place])
@@ -235,9 +243,14 @@ def _in_canonical_order(run: re.Match[str]) -> str:
     )
 
 
+def _split(text: str) -> list[str]:
+    """Its pieces between white space, but for the narrow or fixed space within a number: "1 500"."""
+    return text.split() if text.isascii() else _SPACE_IN_NUMBER.sub("", text).split()
+
+
 def _spaced(text: str) -> str:
-    """The text with a line break behind each full stop of a script without spaces."""
-    return text if text.isascii() else _UNSPACED_END.sub(r"\g<0>\n", text)
+    """The text with a line break behind each full stop of a script without spaces, and no space within a number."""
+    return text if text.isascii() else _UNSPACED_END.sub(r"\g<0>\n", _SPACE_IN_NUMBER.sub("", text))
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
@@ -247,7 +260,9 @@ def _sentence_pieces(text: str) -> Iterator[list[str]]:
         pieces = line.split()
         start = 0
         for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
-            if end < len(pieces) and _ends_sentence(pieces[end - 1], pieces[end], has_capitals):
+            if end == len(pieces) or (has_capitals and pieces[end][0].islower()):
+                continue
+            if _ends_sentence(pieces[end - 1], pieces[end], has_capitals):
                 yield pieces[start:end]
                 start = end
         if start < len(pieces):
@@ -255,10 +270,11 @@ def _sentence_pieces(text: str) -> Iterator[list[str]]:
 
 
 def _ends_sentence(piece: str, following: str, has_capitals: bool) -> bool:
-    if has_capitals and following[0].islower():
-        return False
+    """Whether the piece does, if the one behind it does not begin with a small letter in a text with capitals."""
     bare = piece.rstrip(_CLOSERS)
     if not bare or bare[-1] not in ".!?" or bare in _ABBREVIATIONS or _INITIALS.fullmatch(bare):
+        return False
+    if bare[0].isdigit() and _ORDINAL.fullmatch(bare) and _is_month([following]):
         return False
     return not has_capitals or not following.lstrip(_OPENERS)[:1].islower()
 
@@ -301,7 +317,7 @@ def _has_amount(reading: Reading) -> bool:
 
 
 def _reread(reading: Reading) -> Reading:
-    pieces = reading.text.split()
+    pieces = _split(reading.text)
     stems_by_piece = _look_up(pieces)
     _join_amounts(pieces, stems_by_piece)
     return Reading(reading.text, _content(stems_by_piece))
@@ -327,7 +343,14 @@ def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) 
 
 
 def _begins_with_marker(pieces: list[str]) -> bool:
-    return not pieces[0].isalpha() and _LIST_MARKER.fullmatch(pieces[0]) is not None
+    """Whether it is an item of a list, and not a German ordinal: "3. Oktober"."""
+    if pieces[0].isalpha() or not _LIST_MARKER.fullmatch(pieces[0]):
+        return False
+    return not (_ORDINAL.fullmatch(pieces[0]) and _is_month(pieces[1:2]))
+
+
+def _is_month(pieces: list[str]) -> bool:
+    return any(normalise(piece.strip(_PUNCTUATION)) in MONTHS for piece in pieces)
 
 
 _CAPITALISED_HEADING = 2 / 3
@@ -352,7 +375,7 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     token = match.group()
     kind = match.lastgroup
     if kind == "number":
-        return (canonical_number(token),)
+        return (_number(token),)
     if kind == "price":
         return canonical_number(match["amount"]), CURRENCY_SIGNS[match["sign"]]
     if kind == "currency":
@@ -360,8 +383,7 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if kind == "half":
         return (token.replace(".", ""),)
     if kind == "unspaced":
-        size = 3 if token[0] in _LONG_WORDS else 2  # a shorter token stays whole
-        return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
+        return _words_of_unspaced(token)
     if kind == "percent":
         return (PERCENT,)
     if kind == "code":
@@ -372,6 +394,28 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if tail == "t" and head[-1] == "n" and len(head) > 1:
         return (_CONTRACTED.get(head, head[:-1]), NEGATION)
     return (head, tail)
+
+
+def _number(token: str) -> str:
+    myriad = MYRIADS.get(token[-1])
+    return times(canonical_number(token[:-1]), myriad) if myriad else canonical_number(token)
+
+
+def _words_of_unspaced(text: str) -> Iterator[str]:
+    """Overlapping groups of characters; a shorter text stays whole, and a numeral is a number."""
+    place = 0
+    for match in NUMERAL.finditer(text):
+        yield from _groups(text[place : match.start()])
+        yield numeral(match[0])
+        place = match.end()
+    yield from _groups(text[place:])
+
+
+def _groups(text: str) -> list[str]:
+    if not text:
+        return []
+    size = 3 if text[0] in _LONG_WORDS else 2
+    return [text[start : start + size] for start in range(max(1, len(text) - size + 1))]
 
 
 def _without_plural(word: str) -> str:
@@ -465,7 +509,7 @@ _LETTER = rf"[^\W\d_{_UNSPACED}]"
 _CURRENCIES = "$€£¥₹"
 # Repeated groups are possessive: each repetition of another is remembered, some 200 bytes for every letter.
 _TOKEN = re.compile(
-    rf"(?P<number>\d++(?:[.,:]\d++)*+)"
+    rf"(?P<number>\d++(?:[.,:]\d++|h\d\d(?!\d))*+[{''.join(MYRIADS)}]?)"
     rf"|(?P<price>(?P<sign>(?:us)?[{_CURRENCIES}])(?P<amount>\d++(?:[.,]\d++)*+))"
     rf"|(?P<currency>(?<![^\W\d_])[{_CURRENCIES}](?!\w))"
     rf"|(?P<half>[ap]\.m\b)"
@@ -487,9 +531,12 @@ _OPENERS = "\"'“‘«([{*_"
 _CLOSERS = "\"'”’»)]}*_"
 _MAY_END = frozenset(".!?" + _CLOSERS)
 _NAME_BOUNDARIES = frozenset(".!?:")
+_SPACE_IN_NUMBER = re.compile("[\u00a0\u2009\u202f](?<=\\d.)(?=\\d{3}(?!\\d))")
+"""Begins with what is searched fastest."""
 _UNSPACED_END = re.compile("[。！？؟।။។៕]")
 _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
 _INITIALS = re.compile(r"(?:[A-Z]\.)++")
+_ORDINAL = re.compile(r"\d{1,2}\.")
 _LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _CITATION = re.compile(
     r"\[(?:\^|doc)?\d++(?:\s?[,;\-–]\s*+\d++)*+\]|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"

@@ -27,13 +27,15 @@ _SPACED = {
     "de": """wer was wann wo wie warum welche welcher welches welchem welchen wieviel wem wen wessen woher wohin |
         der die das den dem des ein eine einen einem einer eines ist sind war waren wird werden wurde wurden hat
         haben hatte und oder von vom zu zum zur in im an am auf aus bei beim mit nach für über um es er sie ihr
-        ihre sein seine sich nicht auch als lange viel viele kann man""",
+        ihre sein seine sich nicht auch als lange viel viele kann man
+        ich wir du mir mich uns mein meine meinen meiner darf dürfen muss müssen soll sollen können könnte""",
     "es": """quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles | por para el la los las
         un una unos unas es son era fue fueron está están se su sus de del al en con y o a que como lo le ha han
-        más tiempo""",
+        más tiempo yo me mi mis puedo puede pueden debo""",
     "fr": """qui que quoi quand où comment combien pourquoi quel quelle quels quelles | est sont était a ont le la
         les l un une des du de d au aux en dans sur pour par avec et ou ce cet cette ces se s son sa ses leur
-        leurs il elle ils elles on qu t y ne pas plus temps""",
+        leurs il elle ils elles on qu t y ne pas plus temps je j nous vous me m mon ma mes puis peux peut peuvent
+        dois faut""",
     "hi": """क्या कब कौन कहाँ कहां कितना कितने कितनी किस किसने किसके किसका किसकी किसे कैसे क्यों | सा सी से है
         हैं था थी थे में का की के को ने पर और या यह वह ये वे हो होता होती होते गया गई गए किया तक एक""",
     "id": """siapa apa kapan mana bagaimana berapa mengapa kenapa | yang di ke dari dan atau adalah ini itu untuk
@@ -77,7 +79,9 @@ _LANGUAGES_OF: dict[str, list[str]] = {}
 """By word."""
 for _language, _listed in {_ENGLISH: STOP_WORDS, **_BY_LANGUAGE}.items():
     for _word in _listed:
-        _LANGUAGES_OF.setdefault(_word, []).append(_language)
+        # An asking word tells more than the "the" of a title; "don" may be one of Spanish.
+        _votes = 2 if _word in ENGLISH_ASKING | ASKING_WORDS else _word != "don"
+        _LANGUAGES_OF.setdefault(_word, []).extend([_language] * _votes)
 
 _FOREIGN = _LANGUAGES_OF.keys() - STOP_WORDS
 
@@ -95,7 +99,8 @@ def _unspaced_asking(query: str) -> list[str]:
 def small_words_of(query: Iterable[str]) -> frozenset[str]:
     """The asking and small words of the language that has most of the query's words; none for English.
 
-    `query` are normalised words. Of languages that have equally many the first counts, English before all.
+    `query` are normalised words, of which an asking word counts twice. Of languages that have equally many the first
+    counts, English before all.
     """
     given = list(query)
     if _FOREIGN.isdisjoint(given):
@@ -228,6 +233,16 @@ NEGATING = frozenset(
     """)
 )
 """Negations of other languages than English, in normal form."""
+PERMITTING = frozenset(
+    map(stem, words("allowed permitted possible erlaubt gestattet möglich permis possible permitido posible"))
+)
+"""Stems of words that say no more than yes, or with a negation than no: "Yes, that is allowed."."""
+FORBIDDING = frozenset(
+    words("""
+        forbidden prohibited banned verboten untersagt interdit interdite interdits interdites prohibido prohibida
+        prohibidos prohibidas
+    """)
+)
 _UNSPACED_SPEAKING = (
     "[您你]的(?:问题|問題)|的(?:问题|問題)|问题|問題|[您你][问問]的?|[您你]?想知道"
     "|(?:について|という|に関する)?の?ご?質問(?:です)?が?|お尋ね|お問い合わせ|か?を?知りたい(?:のですね|のですか|とのこと)?"
@@ -300,7 +315,7 @@ def _only_adds(asking: str, own: Sequence[str], query: str) -> bool:
     if not opens or asking == own[0] or asking not in own:
         return False
     before = own[: own.index(asking)]
-    return _TELLING.isdisjoint(before) and _KNOWING.isdisjoint(before) and SPEAKING.isdisjoint(before)
+    return (_TELLING | _KNOWING | SPEAKING | _REPORTED).isdisjoint(before)
 
 
 def says_yes_or_no(answer: str) -> bool:

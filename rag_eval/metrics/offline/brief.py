@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import (
+    FORBIDDING,
     NEGATING,
     OPENING_VERBS,
+    PERMITTING,
     YES_OR_NO,
     asking_of,
     beginning_yes_or_no,
@@ -22,7 +24,7 @@ from rag_eval.metrics.offline.asking import (
 )
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood
 from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
-from rag_eval.metrics.offline.scripts import count_words
+from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar
 from rag_eval.texts.words import NEGATION, STOP_WORDS, has_words, read_claim, sentences, stem, stems_of, words
 
@@ -51,7 +53,18 @@ def understood(text: str, query: str, others: Sequence[str]) -> Understood:
     if weight == 1:
         return NOTHING_UNDERSTOOD
     light = _said_by_asking(query) | given_names(text, query, others)
+    if light and not text.isascii():
+        light |= _reaching(own.stems, query, others)
     return Understood(light, weight) if own.stems - light else NOTHING_UNDERSTOOD
+
+
+def _reaching(stems: AbstractSet[str], query: str, others: Sequence[str]) -> frozenset[str]:
+    """Pairs of characters that reach from a word of the others into one of the query, or into one that says nothing."""
+    said = _CARRYING_CHARACTERS.union(query)
+    known = said.union(*others)
+    return frozenset(
+        pair for pair in stems if is_pair(pair) and known.issuperset(pair) and not said.isdisjoint(pair)
+    )
 
 
 @lru_cache(maxsize=2)
@@ -160,17 +173,16 @@ def stance(text: str, query: str) -> Stance | None:
     if affirms is not None:
         content = _content(words(rest), query) if is_brief(rest) else None
         is_bare = content is not None and content <= asked | {NEGATION}
-        is_word = not has_words(rest) or (
-            content is not None and content <= ({NEGATION} if not affirms else set())
-        )
-        return Stance(affirms, is_bare, is_word)
+        empty = PERMITTING if affirms else PERMITTING | _DENYING
+        is_word = not has_words(rest) or (content is not None and content <= empty)
+        return Stance(affirms, is_bare or is_word, is_word)
     if not is_brief(text) or ends_asking(text):
         return None
     own = words(text)
     if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
         return None
     content = _content(own, query)
-    if find_similar(asked, content).share < 1:
+    if find_similar(asked, content).missing:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
 
@@ -205,9 +217,11 @@ def _content(own: Sequence[str], query: str) -> set[str]:
 
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
-    """Whether a negation is before one of the asked words, with at most one word between them."""
+    """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden."""
     small = (STOP_WORDS | _words_of_query(query)[1]) - NEGATING
     own = [word for word in words(text) if word not in small]
+    if any(word in FORBIDDING and stem(word) not in asked for word in own):
+        return True
     for place, word in enumerate(own):
         if word in NEGATING or stem(word) == NEGATION:
             following = {stem(each) for each in own[place + 1 : place + 3]}
@@ -216,8 +230,11 @@ def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
     return False
 
 
+_DENYING = frozenset(map(stem, FORBIDDING)) | {NEGATION}
 _OF_CHOICES = frozenset(("one", "ones"))
 """What may stand for the noun of the query: "the blue one"."""
+_CARRYING_CHARACTERS = frozenset("的是在有了于於为為共约約从從到和与與名人はがをにでとものすまいら")
+"""Of Chinese and Japanese: characters of words that say nothing new."""
 _MOST_NAMES = 5
 _MARKS = " .,;:!?\"'“”"
 _PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))

@@ -24,6 +24,7 @@ from rag_eval.metrics.offline.asking import (
     asking_of,
     asks_whether,
     places_of_speaking,
+    polar_stems,
     says_yes_or_no,
     small_words_of,
     unspaced_speaking,
@@ -255,9 +256,10 @@ def _spans(said: Sequence[Reading], suspects: Sequence[bool], text: str) -> Iter
         if place >= 0:
             stop = place + len(sentence.text)
         else:
-            place = text.find(sentence.pieces[0], stop)
+            place = max(stop, text.find(sentence.pieces[0], stop))
             for piece in sentence.pieces:
-                stop = text.find(piece, stop) + len(piece)
+                found = text.find(piece, stop)  # a number may be spelled with a space
+                stop = found + len(piece) if found >= 0 else stop
         if is_suspect and not was_suspect:
             start = place
         was_suspect = is_suspect
@@ -273,10 +275,16 @@ def _read_query(query: str) -> _Query:
     if len(texts) > 1:  # the whole is never a statement
         whole = _read_question(query, list(chain.from_iterable(every)))
         questions.append(whole._replace(asks=True, is_long=True))
-    asking = [word for text in texts for word in asking_of(text)]
+    asking = [word for text in texts for word in _asking_of_all(text)]
     stems = frozenset[str]().union(*(one.stems for one in questions))
     small = STOP_WORDS | small_words_of(chain.from_iterable(every))
     return _Query(questions, stems, small, asking, sum(map(_count_speaking, texts, every)))
+
+
+def _asking_of_all(text: str) -> Sequence[str]:
+    """Its asking words, but for one that only begins a clause of a query for yes or no: "Can I pay when I leave?"."""
+    asking = asking_of(text)
+    return () if asking and polar_stems(text) and not wants_yes_or_no(asking) else asking
 
 
 def _count_speaking(text: str, own: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import polar_stems
-from rag_eval.texts.quantities import NUMBER_WORDS
+from rag_eval.texts.quantities import COUNTERS, MONTHS, NUMBER_WORDS, NUMERAL, WEEKDAYS
 from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
 
 
@@ -32,9 +32,10 @@ def expected_kind(query: str) -> _Kind | None:
     None for a query for yes or no, such as "Can I pay when I leave?".
     """
     wording = normalise(query)
-    if _TRIGGERS.isdisjoint(
-        _WORD.findall(wording)
-    ):  # told fast: most often the query asks for something else
+    # Told fast: most often the query asks for something else.
+    if _TRIGGERS.isdisjoint(_WORD.findall(wording)) and (
+        query.isascii() or not _UNSPACED_TRIGGER.search(query)
+    ):
         return None
     found = next((kind for kind in _KINDS if kind.asked.search(wording)), None)
     return None if found and polar_stems(query) else found
@@ -69,6 +70,9 @@ _TRIGGERS = frozenset(
         cuantos cuantas wann quand cuando welchem quelle que wer wem wen wessen quien quienes qui wo donde ou
     """)
 )
+_UNSPACED_TRIGGER = re.compile(
+    "[几幾何哪]|多[少久长長高大远遠]|什[么麼]时候|什[么麼]時候|いつ|いくつ|いくら|どのくらい|どれくらい"
+)
 """A query without any of them asks for no known kind."""
 _WORD = re.compile(r"\w+")
 _DIGIT = r"\d(?![\d,\s-]{0,20}+\])"
@@ -83,28 +87,28 @@ _DATE = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|century|decade)\b"
 )
-_FOREIGN_NUMBER = re.compile(rf"{_DIGIT}|\b(?:{'|'.join(sorted(NUMBER_WORDS))})\b")
+_FOREIGN_NUMBER = re.compile(rf"{_DIGIT}|{NUMERAL.pattern}|\b(?:{'|'.join(sorted(NUMBER_WORDS))})\b")
 _FOREIGN_DATE = re.compile(
-    rf"{_DIGIT}|"
-    r"\b(?:januar|februar|marz|april|mai|juni|juli|august|september|oktober|november|dezember|janvier|fevrier|mars"
-    r"|avril|juin|juillet|aout|septembre|octobre|novembre|decembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
-    r"|septiembre|octubre|noviembre|diciembre|\w+tag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes"
-    r"|miercoles|jueves|viernes|sabado|domingo)\b"
+    rf"{_DIGIT}|{NUMERAL.pattern}|[周週星]|曜日|\b(?:\w+tags?|mittwochs?|{'|'.join(sorted(MONTHS | WEEKDAYS))})\b"
 )
 _CAPITALISED = re.compile(r"\b[A-Z][\w'\-]+")
 _WHO = re.compile(
     r"\b(?:who|whom|whose|wer|wem|wen|wessen|qui|quien|quienes|chi|quem|kto|kogo|кто|кого|кем)\b"
     r"|\b(?:what|which) (?:person|actor|author|singer)\b"
 )
-_OF_NUMBERS = _stems("""
-    cost costs costing price take takes last lasts amount amounts total have has
+_COUNTERS = frozenset(COUNTERS)
+_OF_NUMBERS = _COUNTERS | _stems("""
+    cost costs costing price take takes last lasts amount amounts total have has people persons person pieces
+    approximately roughly nearly almost exactly personen leute menschen stück etwa ungefähr rund circa ca knapp genau
+    personnes environ presque personas aproximadamente casi
     kostet kosten kostete beträgt dauert hat es gibt
     coûte coûtent coûtait dure durent a il y
     cuesta cuestan costaba vale dura tarda tiene hay
 """)
-_OF_DATES = _stems(
-    "uhr h o'clock year date day month jahr jahre datum tag année an date jour mois año fecha día mes"
-)
+_OF_DATES = _COUNTERS | _stems("""
+    uhr h o'clock year date day month every daily weekly jahr jahre datum tag jeden jede jeweils année an date jour mois
+    chaque tous toutes año fecha día mes cada todos todas
+""")
 _OF_PLACES = _stems("city town country place state stadt ort land ville pays lieu ciudad país lugar")
 _KINDS = (
     _Kind(
@@ -135,23 +139,28 @@ _KINDS = (
         _OF_PLACES,
     ),
     _Kind(
+        "date",
+        re.compile(
+            r"\b(?:wann|quand|cuando|wie ?viel uhr)\b|\b(?:welche[mn] (?:jahr|tag|monat)|quelle (?:annee|heure|date)"
+            r"|que (?:ano|hora|dia|fecha|mes))\b"
+            r"|什[么麼][时時]候|何[时時]|いつ|何曜日|何[年月日](?!間)|哪一?[年天]|[几幾][点點]"
+        ),
+        lambda response, _: bool(_FOREIGN_DATE.search(normalise(response))),
+        _OF_DATES,
+        is_number=True,
+        is_certain=False,
+    ),
+    _Kind(
         "number",
         re.compile(
             r"\bwhat\b.*\b(?:costs?|price|fee|fare|charge)\b|\bwas kostet|\bpreis\b|\bprix\b|\bprecio\b"
             r"|\bwie ?(?:viele?|lange|alt|gross|hoch|weit|oft)\b|\bcombien\b|\bcuant[oa]s?\b"
+            r"|多[少久长長高大远遠]|[几幾]|いくつ|いくら|どのくらい|どれくらい|何[人個枚本冊階時年分日ヶか]"
         ),
         lambda response, _: bool(
             _FOREIGN_NUMBER.search(normalise(response)) or _NUMBER.search(normalise(response))
         ),
         _OF_NUMBERS,
-        is_number=True,
-        is_certain=False,
-    ),
-    _Kind(
-        "date",
-        re.compile(r"\b(?:wann|quand|cuando)\b|\b(?:welchem jahr|quelle annee|que ano)\b"),
-        lambda response, _: bool(_FOREIGN_DATE.search(normalise(response))),
-        _OF_DATES,
         is_number=True,
         is_certain=False,
     ),
