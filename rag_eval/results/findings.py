@@ -43,8 +43,6 @@ class Findings:
     """What else differs from the baseline, one sentence each: judge, metrics, weights."""
     not_comparable: str = ""
     """Why no change since the baseline counts, in words; empty if changes may."""
-    not_judged: int = 0
-    """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
     pass_rates: tuple[BotPassRates, ...] = ()
     """Of the rubric, in the order of the bots; none without a rubric."""
     retrieval: Mapping[str, RetrievalSummary] = field(default_factory=dict)
@@ -128,7 +126,6 @@ def find(
         doubts = _doubts(summary, comparison, challengers, staged)
         comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
         comparison = _of_enough_rows(comparison, summary.clusters)
-    missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
         own=own,
         compared=compared,
@@ -138,7 +135,6 @@ def find(
         unlike=unlike,
         spent=against_best(summary, comparison.winner) if comparison else (),
         trade_offs=trade_offs(summary, own),
-        not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
         **beside,
     )
 
