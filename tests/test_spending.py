@@ -286,6 +286,19 @@ WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]
     ("cost_micro_usd", ["2100", "0"], "cost", "USD micro", [0.0021, 0]),
     ("Cost (microdollars)", ["2100", "1"], "cost", "$ micro", [0.0021, 1e-6]),
     ("tokens", ["850", "1,200 tokens", "1 token"], "cost", "tokens", [850, 1200, 1]),
+    ("Cost_EUR", ["5 ct", "50 cent", "0,2"], "cost", "EUR", [0.05, 0.5, 0.2]),
+    ("Cost", ["5 ct", "0,50 €", "2 Eurocent"], "cost", "EUR", [0.05, 0.5, 0.02]),
+    ("Kosten (EUR ct)", ["5", "1 €"], "cost", "EUR ct", [0.05, 1]),
+    ("cost_cents", ["5", "$0.02"], "cost", "$", [0.05, 0.02]),
+    ("Cost", ["5¢", "$1", "2 USD"], "cost", "USD", [0.05, 1, 2]),
+    ("Cost", ["5 ct", "7 ct"], "cost", "ct", [5, 7]),
+    ("Cost (INR)", ["1,00,000", "12,34,567.5", "₹ 1,000"], "cost", "INR", [100_000, 1_234_567.5, 1000]),
+    ("took_ms", ["12", "1,240.5"], "latency", "ms", [12, 1240.5]),
+    ("elapsed", ["1.2s", "900 ms"], "latency", "ms", [1200, 900]),
+    ("total_time", ["1.2", "2"], "latency", "", [1.2, 2]),
+    ("time_to_answer (s)", ["1.2", "2"], "latency", "s", [1200, 2000]),
+    ("duration_ms", ["1200", "2"], "latency", "ms", [1200, 2]),
+    ("Dauer (ms)", ["1200", "2"], "latency", "ms", [1200, 2]),
     ("Kosten", ["1,5", "2"], "cost", "", [1.5, 2]),
     ("coût", ["1", "2"], "cost", "", [1, 2]),
     ("COUT_TOTAL_EUR", ["1", "2"], "cost", "EUR", [1, 2]),
@@ -328,9 +341,12 @@ def test_amounts_have_units_and_words_as_people_write_them(
     rows = [[f"q{n}", "a", cell, *(["A"] if is_long else [])] for n, cell in enumerate(cells)]
     table = read_table(write_table(tmp_path / "in.csv", names, *rows))
     assert roles(table)[header] == (role, None, unit), table.warnings
-    assert unit_of(role, unit) == {"USD cents": "USD", "USD micro": "USD", "$ micro": "$"}.get(
-        unit, "ms" if role == "latency" and unit else unit
-    )
+    assert unit_of(role, unit) == {
+        "USD cents": "USD",
+        "USD micro": "USD",
+        "$ micro": "$",
+        "EUR ct": "EUR",
+    }.get(unit, "ms" if role == "latency" and unit else unit)
     found = [each.get(role) for each in spending(table)]
     assert found == [value if value is None else pytest.approx(value, rel=1e-12) for value in values]
 
@@ -430,6 +446,71 @@ def test_tokens_take_the_place_of_a_cost_that_cannot_be_read(tmp_path: Path, cos
     problem = {"cheap": "row 67, 'cheap' is not a number", "1,240": "row 2, '2,310' could be 2310 or 2.31"}
     assert len(told) == (cost in problem)
     assert problem.get(cost, "") in "".join(told)
+
+
+def test_cents_are_those_of_the_currency_that_another_column_names(tmp_path: Path) -> None:
+    names = ["Query", "Bot_A", "Bot_B", "Cost_A", "Cost_B"]
+    path = write_table(tmp_path / "in.csv", names, ["q", "a", "b", "5 ct", "0.25 €"])
+    table = read_table(path)
+    assert spending(table) == [{"cost": 0.05}, {"cost": 0.25}]
+    assert [use.unit for use in table.columns[3:]] == ["EUR", "EUR"]
+    path = write_table(tmp_path / "in.csv", names, ["q", "a", "b", "5 ct", "0.25"])
+    assert "different units ('ct' and no unit)" in read_table(path).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "used", "told"),
+    [
+        (["Duration_A", "Duration_B (s)"], {}, "different units ('ms' and no unit)"),
+        (["Duration_A", "Duration_B"], {"Duration_A", "Duration_B"}, ""),
+        (["A took (s)", "B_duration_ms"], {"A took (s)", "B_duration_ms"}, ""),
+        (["Latency_A", "Duration_A"], {"Latency_A"}, ""),
+        (["Latency_A", "elapsed_A"], {"Latency_A"}, ""),
+        (["elapsed_A", "Duration_A"], {"elapsed_A"}, ""),
+        (["elapsed_A", "took_A"], {}, "another column could be it as well ('took_A')"),
+        (["elapsed", "x"], {}, "it names no bot"),
+        (["duration", "x"], {}, "it names no bot"),
+        (["Call duration", "Total time budget"], {}, ""),
+    ],
+)
+def test_further_names_of_a_latency_take_no_other_place(
+    tmp_path: Path, headers: Sequence[str], used: set[str], told: str
+) -> None:
+    path = write_table(
+        tmp_path / "in.csv",
+        ["Query", "Bot_A", "Bot_B", *headers],
+        *([f"q{n}", "a", "b", 1, 2] for n in (1, 2)),
+    )
+    table = read_table(path)
+    assert {use.header for use in table.columns if use.role == "latency"} == {*used}
+    assert (told in "".join(table.warnings)) if told else not table.warnings
+
+
+@pytest.mark.parametrize("header", ["duration", "Duration (s)", "durée", "meta.duration"])
+def test_a_duration_that_may_be_of_something_else_is_pointed_out(
+    run_cli: Run, tmp_path: Path, header: str
+) -> None:
+    path = write_table(
+        tmp_path / "in.csv", ["question", "answer", header], ["q?", "It is.", 90], ["r?", "No.", 2]
+    )
+    ended = run_cli(path, "--show", "--judge", "offline", "--bot-name", "A")
+    assert ended.code == 0
+    assert (
+        f"Column '{header}' (C) looks like a latency or a cost and was not used: it may be the duration of something "
+        "else than the response; if not, add --map COLUMN=latency." in ended.err
+    )
+    ended = run_cli(path, "--show", "--judge", "offline", "--bot-name", "A", "--map", f"{header}=latency")
+    assert ("latency: 90" in ended.out or "latency: 90,000 ms" in ended.out, ended.err) == (True, "")
+
+
+def test_a_semicolon_does_not_decide_what_a_comma_is(tmp_path: Path) -> None:
+    """2,000 is 2 to some and 2000 to others who separate columns by semicolons."""
+    names = ["Query", "Bot_A", "Cost_A", "Cost_A_note"]
+    for cells, told in ((["2,000", "1,500"], True), (["2,000", "0,500"], False), (["2,000", "1,5"], False)):
+        rows = [["q", "a", cell, "x"] for cell in cells]
+        table = read_table(write_table(tmp_path / "in.csv", names, *rows, separator=";"))
+        assert ("'2,000' could be 2000 or 2; write it as one of the two" in "".join(table.warnings)) is told
+        assert spending(table)[0] == ({} if told else {"cost": 2})
 
 
 def test_dollars_of_cells_are_those_that_another_column_names(tmp_path: Path) -> None:

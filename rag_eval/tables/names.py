@@ -197,6 +197,13 @@ SPENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 """Names of what a bot spends on a response. They count only where the cells are amounts."""
+SECOND_LATENCIES = (
+    "elapsed", "total_time", "took", "time_to_answer", "answer_time", "response_duration", "runtime", "Antwortdauer",
+    "Laufzeit", "durée de réponse",
+)  # fmt: skip
+"""Names of a latency that count only where no column has a name of the first rank."""
+DURATIONS = ("duration", "Dauer", "durée", "duración", "duração", "durata", "duur")
+"""Names of a latency if they have the name of a bot, or a unit up to milliseconds: others may speak of a call."""
 TOKENS = ("tokens", "total_tokens", "token_count", "tokens_used")
 """Names of a cost in tokens. They count only where no column has a cost in money."""
 TIMES: Mapping[str, float] = MappingProxyType(
@@ -221,13 +228,22 @@ _MONEY: Mapping[str, str] = MappingProxyType(
     {
         "us$": "USD", "$": DOLLAR, "dollar": DOLLAR, "dollars": DOLLAR, "€": "EUR", "euro": "EUR", "euros": "EUR",
         "£": "GBP", "₹": "INR", "₩": "KRW", "¥": "¥", "円": "JPY", "元": "CNY",
-        "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct",
+        "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct", "cts": "ct",
         "micros": "micros",
     }
 )  # fmt: skip
 """What else money is called in a name or a cell, and what it is then called."""
 SMALL_MONEY: Mapping[str, float] = MappingProxyType(
-    {"cent": 1e-2, "cents": 1e-2, "micro": 1e-6, "micros": 1e-6, "nano": 1e-9, "nanos": 1e-9}
+    {
+        "cent": 1e-2,
+        "cents": 1e-2,
+        "ct": 1e-2,
+        "cts": 1e-2,
+        "micro": 1e-6,
+        "micros": 1e-6,
+        "nano": 1e-9,
+        "nanos": 1e-9,
+    }
 )
 """Parts of a currency whose name goes with it, as in `USD cents` or `micro_usd`."""
 _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrievedcontext"))
@@ -454,8 +470,9 @@ class Spending(NamedTuple):
     owner: str
     """Whose it would be: the rest of the name, folded; '' for none."""
     unit: str
-    rank: tuple[bool, int]
-    """Whether it is in tokens, and where in a record it is (1 for a plain column): the lower one counts."""
+    rank: tuple[int, int]
+    """How much the name says (0 for most names, 1 for tokens and SECOND_LATENCIES, 2 for DURATIONS), and where in a
+    record it is (1 for a plain column): the lower one counts."""
 
 
 def spendings_of(header: str) -> list[Spending]:
@@ -490,10 +507,10 @@ _OF_JUDGES = ("grading", "judge", "eval", "assert", "metric", "score")
 def _spendings(name: str, unit: str, depth: int) -> list[Spending]:
     """`name` is folded, and is all but the unit in brackets."""
     readings: list[Spending] = []
-    for role, own, is_tokens in _SPENT:
+    for role, own, order in _SPENT:
         if own not in name:
             continue
-        named = unit or (TOKENS[0] if is_tokens else "")
+        named = unit or (TOKENS[0] if role == COST and order else "")
         found = [(rest, named)] if (rest := _rest(name, own)) is not None else []
         if not named:
             found += [(left, word) for left, word in _without_unit(rest or "", role)]
@@ -505,7 +522,7 @@ def _spendings(name: str, unit: str, depth: int) -> list[Spending]:
             if name.startswith(own) and unit_named(role, name.removeprefix(own)):  # as in latencyMs
                 found.append(("", name.removeprefix(own)))
         readings += [
-            Spending(role, owner, unit_named(role, word) or word, (is_tokens, depth)) for owner, word in found
+            Spending(role, owner, unit_named(role, word) or word, (order, depth)) for owner, word in found
         ]
     return readings
 
@@ -542,23 +559,25 @@ def unit_named(role: str, text: str) -> str:
     for part, whole in permutations(words) if len(words) == 2 else ():
         if part in SMALL_MONEY and (currency := unit_named(role, whole)) in (*CURRENCIES, DOLLAR):
             return f"{currency} {part}"
-    compound = re.fullmatch("(micro|nano)(dollars?|euros?)", name)
-    return unit_named(role, f"{compound[1]} {compound[2]}") if compound else _MONEY.get(name, "")
+    compound = re.fullmatch("(micro|nano)(dollars?|euros?)|(euro)(cents?)", name)
+    return unit_named(role, " ".join(filter(None, compound.groups()))) if compound else _MONEY.get(name, "")
 
 
 _SPENT = sorted(
     {
-        (role, form, is_tokens)
-        for role, names, is_tokens in (
-            *((role, its, False) for role, its in SPENT.items()),
-            (COST, TOKENS, True),
+        (role, form, order)
+        for role, names, order in (
+            *((role, its, 0) for role, its in SPENT.items()),
+            (COST, TOKENS, 1),
+            (LATENCY, SECOND_LATENCIES, 1),
+            (LATENCY, DURATIONS, 2),
         )
         for name in names
         for form in (folded(name), squeezed(name), _unaccented(folded(name)))
     },
     key=lambda each: (-len(each[1]), each),
 )
-"""Role and name, the longest first, and whether the unit is tokens; `totalCost` is one word."""
+"""Role and name, the longest first, and how much the name says; `totalCost` is one word."""
 
 
 # --- Names that give evidence of a bot, in columns that nothing else says are responses -------------------------------

@@ -6,12 +6,13 @@ that somebody gave to a column stays, and then every cell must be an amount.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
 from rag_eval.tables.cells import BadCell, Cell, Measured, error_value
 from rag_eval.tables.names import (
+    CURRENCIES,
     DOLLAR,
     LATENCY,
     SMALL_MONEY,
@@ -50,10 +51,11 @@ class Assigned(NamedTuple):
 _SEVERAL = "another column could be it as well"
 _UNITS_DIFFER = "the columns of its kind have different units"
 _NO_NAME, _NO_BOT, _ROW = "it names no bot", "no bot is called", "row "
-DOUBTS = (_SEVERAL, _UNITS_DIFFER, _NO_NAME, _NO_BOT, _ROW)
+_VAGUE = "it may be the duration of something else than the response"
+DOUBTS = (_SEVERAL, _UNITS_DIFFER, _NO_NAME, _NO_BOT, _VAGUE, _ROW)
 """How reasons begin that are worth a warning."""
-_Rank = tuple[bool, bool, bool, int]
-"""Whether it was given, has amounts, in money, and is a plain column: the lowest counts."""
+_Rank = tuple[bool, bool, int, int]
+"""Whether it was given and has amounts, how much its name says, and whether it is a plain column: the lowest counts."""
 
 
 def assigned(
@@ -78,31 +80,42 @@ def assigned(
             found[use.role, use.owner].append(((not column.role, column.fault is None, *rank), column, use))
         elif column.role or column.fault is not None:
             left_out[column.place] = use._replace(why=f"{_NO_NAME}, as {use.role.capitalize()}_<bot> does")
-    uses: dict[int, Assigned] = {}
-    for candidates in found.values():
-        best = min(rank for rank, _, _ in candidates)
-        first = [column for rank, column, _ in candidates if rank == best]
-        for its_rank, column, use in candidates:
-            if its_rank != best:
-                left_out[column.place] = use._replace(why=f"'{first[0].header[:60]}' is the {use.role}")
-            elif len(first) > 1 and not column.role:
-                others = ", ".join(f"'{each.header[:60]}'" for each in first if each is not column)
-                why = f"{_SEVERAL} ({others}); choose one with --map COLUMN={use.role}"
-                left_out[column.place] = use._replace(why=why)
-            else:
-                uses[column.place] = use
-    return {**left_out, **uses}
+    chosen = {place: use for candidates in found.values() for place, use in _chosen(candidates)}
+    return {**left_out, **chosen}
 
 
-def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | None, tuple[bool, int]]:
+def _chosen(candidates: Sequence[tuple[_Rank, SpendingColumn, Assigned]]) -> Iterator[tuple[int, Assigned]]:
+    """Position and use of the columns that could have one role of one bot, or why they have none."""
+    best = min(rank for rank, _, _ in candidates)
+    first = [column for rank, column, _ in candidates if rank == best]
+    for its_rank, column, use in candidates:
+        why = ""
+        if its_rank != best:
+            why = f"'{first[0].header[:60]}' is the {use.role}"
+        elif len(first) > 1 and not column.role:
+            others = ", ".join(f"'{each.header[:60]}'" for each in first if each is not column)
+            why = f"{_SEVERAL} ({others}); choose one with --map COLUMN={use.role}"
+        elif not use.owner and _is_vague(its_rank, use):
+            if column.fault is None:
+                continue
+            why = f"{_VAGUE}; if not, add --map COLUMN={use.role}"
+        yield column.place, use._replace(why=why)
+
+
+def _is_vague(rank: _Rank, use: Assigned) -> bool:
+    """Whether a name such as `duration` may speak of something that lasts for seconds or longer."""
+    return rank[2] == _DURATION and TIMES.get(folded(use.unit), 1e3) > 1
+
+
+def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | None, tuple[int, int]]:
     """The use that a name or somebody gives, with the rank of the name; None for no use."""
     readings = spendings_of(column.header)
     if column.role:
         readings = [each for each in readings if each.role == column.role]
-        return _given(column, readings, bots), (False, 1)
+        return _given(column, readings, bots), (0, 1)
     reading = next((each for each in readings if not each.owner or each.owner in bots), None)
     if reading is None:
-        return _of_unknown_bot(column, readings), (False, 1)
+        return _of_unknown_bot(column, readings), (0, 1)
     if not reading.owner and folded(reading.unit) in bots:  # as in Latency (Atlas)
         reading = reading._replace(owner=folded(reading.unit), unit="")
     return Assigned(reading.role, bots.get(reading.owner, ""), reading.unit), reading.rank
@@ -110,8 +123,8 @@ def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | N
 
 def _of_unknown_bot(column: SpendingColumn, readings: Collection[Spending]) -> Assigned | None:
     """The use of a column of amounts that a bot without a column has: `Cost_Center` may be about something else."""
-    units = ((each, unit_named(each.role, each.unit)) for each in readings)
-    sure = [each for each, unit in units if each.role == LATENCY or (unit and unit not in TOKENS)]
+    units = ((each, unit_named(each.role, each.unit)) for each in readings if not each.rank[0])
+    sure = [each for each, unit in units if each.role == LATENCY or unit]
     if not sure or column.fault != "":
         return None
     return Assigned(sure[-1].role, "", why=f"{_NO_BOT} '{sure[-1].owner[:60]}'")
@@ -135,7 +148,7 @@ def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> 
     role.
     """
     its = {letter: amounts for letter, amounts in read.items() if amounts.is_used}
-    _know_dollars(its.values())
+    _know_currency(its.values())
     units = {amounts.base for amounts in its.values()}
     if len(units) < 2:
         return
@@ -150,14 +163,26 @@ def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> 
             yield letter, f"{_UNITS_DIFFER} ({shown}); name one unit in all headers, or in all cells"
 
 
-def _know_dollars(columns: Collection["Amounts"]) -> None:
-    """Dollars are those of the country that another column of the role names, if only one does."""
-    known = {amounts.base for amounts in columns} & _DOLLARS
+def _know_currency(columns: Collection["Amounts"]) -> None:
+    """Dollars and cents are those of the currency that another column of the role names, if only one is named."""
+    known = _only_currency(amounts.base for amounts in columns)
     for amounts in columns:
-        if amounts.base == DOLLAR and len(known) == 1:
-            (amounts.base,) = known
+        if known in _DOLLARS and amounts.base == DOLLAR:
+            amounts.base = known
+        elif known and amounts.base in _CENTS:
+            amounts.base = amounts.currency = known
 
 
+def _only_currency(units: Iterable[str]) -> str:
+    """The one of the units that is a currency, if there is one: dollars of a country go before DOLLAR."""
+    known = {unit for unit in units if unit in CURRENCIES}
+    known = known or {*units} & {DOLLAR}
+    return known.pop() if len(known) == 1 else ""
+
+
+_CENTS = frozenset(("cents", "ct"))
+_DURATION = 2
+"""Rank of names such as `duration`."""
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
 
 
@@ -178,9 +203,11 @@ def unit_of(role: str, unit: str) -> str:
 
 _GAP = "'’\u00a0\u202f "
 _POINT = re.compile(
-    rf"\+?(?:[1-9]\d{{0,2}}(?:[,{_GAP}]\d{{3}})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:e[+-]?\d{{1,3}})?",
+    rf"\+?(?:[1-9]\d{{0,2}}(?:[,{_GAP}]\d{{3}})+(?:\.\d+)?|[1-9]\d?(?:,\d\d)+,\d{{3}}(?:\.\d+)?|\d+\.?\d*|\.\d+)"
+    r"(?:e[+-]?\d{1,3})?",
     re.ASCII | re.IGNORECASE,
 )
+"""With thousands apart, or in Indian groups as in 1,00,000."""
 _COMMA = re.compile(
     rf"\+?(?:[1-9]\d{{0,2}}(?:[.{_GAP}]\d{{3}})+|\d+)(?:,\d+)?(?:e[+-]?\d{{1,3}})?", re.ASCII | re.IGNORECASE
 )
@@ -343,6 +370,8 @@ class Amounts:
         """Why the column is not used."""
         self.base = ""
         """The unit of its values, known after `settle`."""
+        self.currency = ""
+        """Of cells in cents, known after `settle`; '' if nothing tells it."""
         self.has_values = False
         self._unit = unit
         self._point, self._comma = decimals != ",", decimals != "."
@@ -432,9 +461,12 @@ class Amounts:
         for unit, cell in self._first.items():
             base, _ = _base_of(self.role, unit or self._unit)
             cells[base] = min(cell, cells.get(base, cell))
-        known = cells.keys() & _DOLLARS or {unit_of(self.role, self._unit)} & _DOLLARS
-        if DOLLAR in cells and len(known) == 1:
-            cells[(*known,)[0]] = cells.pop(DOLLAR)
+        known = _only_currency(cells) or _only_currency([unit_of(self.role, self._unit)])
+        for unit in [each for each in cells if each in _CENTS or each == DOLLAR]:
+            if known in _DOLLARS or (known and unit in _CENTS):
+                cell = cells.pop(unit)
+                cells[known] = min(cell, cells.get(known, cell))
+                self.currency = known
         (self.base, first), *others = sorted(cells.items(), key=lambda each: each[1]) or [("", (0, ""))]
         if not others:
             return None
@@ -474,7 +506,8 @@ class Amounts:
         """That of an amount that was added, in the unit `base`."""
         read = _with_point if self._point else _with_comma
         found = number if isinstance(number, float) else read(number) or 0.0
-        return found * _base_of(self.role, unit or self._unit)[1]
+        unit = unit or self._unit
+        return found * _base_of(self.role, f"{self.currency} cents" if unit in _CENTS else unit)[1]
 
 
 def _quoted(text: str) -> str:
