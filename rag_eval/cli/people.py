@@ -33,7 +33,7 @@ class People:
 
             labels = ReviewLabels.read(options.labels)
         if options.calibrate:
-            from rag_eval.configuration.editing import check_editable
+            from rag_eval.configuration.files import check_editable
             from rag_eval.store.replacement import check_writable
 
             check_editable(options.calibrate)
@@ -72,7 +72,8 @@ class People:
         """Write the implied thresholds to the config file; yields what is written, and what is not."""
         if not self._calibrated:
             return
-        from rag_eval.configuration.editing import set_values
+        from rag_eval.configuration.files import with_values
+        from rag_eval.store.replacement import write_text
 
         if facts.partial:
             warn(
@@ -94,4 +95,5 @@ class People:
             )
             return
         values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
-        yield f"Also written: {set_values(self._calibrated, 'thresholds', values, '--calibrate')}"
+        text = with_values(self._calibrated, "thresholds", values)
+        yield f"Also written: {write_text(self._calibrated, text, '--calibrate')}"

@@ -1,4 +1,4 @@
-"""Values by 'section.key' from the text of a config file or of a .env file, each with its line."""
+"""Values by 'section.key' from the text of a config file or a .env file, each with its line; and new values in it."""
 
 import configparser
 import re
@@ -139,3 +139,64 @@ def parse_dotenv(text: str, name: str) -> dict[str, Given]:
     if unreadable:
         raise SettingsError(first_of(unreadable))
     return given
+
+
+# New values
+
+_HEADER = re.compile(r"^\[(?P<name>[^\]]+)\]")
+_KEY = re.compile(r"^(?P<key>[^=\s#;][^=]*?)\s*=")
+_VALUE = re.compile(r"^(?P<before>[^=]*=[^\S\r\n]*)(?P<value>.*?)(?P<after>(?:\s+[#;].*)?\s*)$", re.DOTALL)
+
+
+def check_editable(path: Path) -> None:
+    """Raises SettingsError for a file that is there and is no valid config file. One that is missing is fine."""
+    if path.exists():
+        parse_ini(read_text(path, path.name), path.name)
+    elif path.suffix.lower() != ".ini":
+        raise SettingsError(f"{path}: there is no such file; name a config file, such as config.ini")
+
+
+def with_values(path: Path, section: str, values: Mapping[str, str]) -> str:
+    """The text of the file with other values of keys of one section: where they are set, else below its header.
+
+    Comments, order and line ends stay. A missing section is added; of a missing file, this is the text.
+    """
+    text = ""
+    if path.exists():
+        check_editable(path)
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+    return _edited(text, section, values)
+
+
+def _edited(text: str, section: str, values: Mapping[str, str]) -> str:
+    end = "\r\n" if "\r\n" in text else "\n"
+    left = dict(values)
+    lines = text.splitlines(keepends=True)
+    current, place = "", None
+    for number, line in enumerate(lines):
+        plain = line.removeprefix("\ufeff")
+        if header := _HEADER.match(plain):
+            current = header["name"]
+            if current == section and place is None:
+                place = number + 1
+        elif current == section and (found := _KEY.match(plain)):
+            key = found["key"].strip().lower()
+            if key in left:
+                lines[number] = _with_value(line, left.pop(key), end)
+    added = [f"{key} = {value}{end}" for key, value in left.items()]
+    if not added:
+        return "".join(lines)
+    if place is None:
+        place = len(lines)
+        added = [*([end] if lines else []), f"[{section}]{end}", *added]
+    if place and not lines[place - 1].endswith("\n"):
+        lines[place - 1] += end
+    return "".join([*lines[:place], *added, *lines[place:]])
+
+
+def _with_value(line: str, value: str, end: str) -> str:
+    """The line with another value; a comment after it stays."""
+    ending = end if line.endswith("\n") else ""
+    found = _VALUE.match(line.rstrip("\r\n"))
+    return f"{found['before']}{value}{found['after'].rstrip()}{ending}" if found else line

@@ -206,7 +206,7 @@ _NAMED_ROWS = 3
 def cause_words(cause: Cause) -> str:
     """'7 of 11 failures: the chunks do not contain the whole answer (rows 5, 9, 14 …)'."""
     more = " …" if len(cause.rows) > _NAMED_ROWS else ""
-    return f"{_counted(cause)}: {cause.text} ({_rows(cause)}{more})"
+    return f"{counted_words(cause)}: {cause.text} ({_rows(cause)}{more})"
 
 
 def worst_words(causes: BotCauses) -> str:
@@ -229,10 +229,11 @@ def fix_words(causes: BotCauses | None) -> str:
     if causes is None or causes.first_fix is None or not causes.failures:
         return ""
     cause = causes.first_fix
-    return f"{cause.fix[0].upper()}{cause.fix[1:]}: {cause.text} ({_counted(cause)})"
+    return f"{cause.fix[0].upper()}{cause.fix[1:]}: {cause.text} ({counted_words(cause)})"
 
 
-def _counted(cause: Cause) -> str:
+def counted_words(cause: Cause) -> str:
+    """'7 of 11 failures', or of how many cases with a score that could be better."""
     what = "failure" if cause.is_failure else f"case with a score below {ROOM:g}"
     several = "failures" if cause.is_failure else f"cases with a score below {ROOM:g}"
     return f"{cause.count:,} of {cause.of:,} {what if cause.of == 1 else several}"

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, SPENT_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import cost_words, details
 from rag_eval.report.charts import axes_of, unnamed_words
@@ -13,7 +12,15 @@ from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.extra_columns import spent_title
 from rag_eval.report.page.figures import Mark, histogram, mean_bar, scatter, share_bar
 from rag_eval.report.styles import Look
-from rag_eval.results.causes import MOST_CAUSES, MOST_PLACES, BotCauses, Cause, fix_words, place_words
+from rag_eval.results.causes import (
+    MOST_CAUSES,
+    MOST_PLACES,
+    BotCauses,
+    Cause,
+    counted_words,
+    fix_words,
+    place_words,
+)
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
 from rag_eval.results.trade_off import TradeOff, unbeaten_words
@@ -297,13 +304,10 @@ def _cause(cause: Cause, index: int) -> str:
     )
     what = "" if cause.places else "rows " if len(cause.rows) > 1 else "row "
     more = " …" if len(cause.rows) > MOST_PLACES else ""
-    whole = (
-        _counted(cause.of, "failure") if cause.is_failure else f"{_counted(cause.of, 'case')} below {ROOM:g}"
-    )
     return (
         f"<li><b>{safe(cause.fix[0].upper() + cause.fix[1:])}</b><br>{safe(cause.text)} "
-        f'<span class="dim">({cause.count:,} of {whole}; '
-        f"{what}{rows}{more})</span></li>"
+        f'<span class="dim">({counted_words(cause)}; {what}'
+        f"{rows}{more})</span></li>"
     )
 
 
