@@ -2,6 +2,7 @@
 
     python benchmarks/processes.py [--rows 5000] [--processes 1 2] [--texts short long] [--repeats 3]
     python benchmarks/processes.py --processes 1 --before OTHER_CHECKOUT --texts short-low long-low short-high
+    python benchmarks/processes.py --processes 2 --rows 200000 --texts short --repeats 1 --outputs
 
 Every run is the command in a process of its own, from a CSV to the report. The sides take turns, so that other work on
 the machine hits all of them; ratios are those of the runs of one turn. `wall` needs as many idle cores as there are
@@ -60,9 +61,10 @@ class Measured:
 
 def main() -> None:
     options = _options()
-    sides = [Side(f"{number}", ROOT, ["--processes", f"{number}"]) for number in options.processes]
+    outputs = ["--html", "page.html", "--json", "run.json"] if options.outputs else []
+    sides = [Side(f"{number}", ROOT, ["--processes", f"{number}", *outputs]) for number in options.processes]
     if options.before:
-        sides.insert(0, Side("before", options.before.resolve(), []))
+        sides.insert(0, Side("before", options.before.resolve(), outputs))
     print(f"{options.rows} rows, {BOTS} bots; load {os.getloadavg()[0]:.1f}, cores {os.cpu_count()}")
     print("texts        side    wall s  processor s  main s   MB   wall ÷ first  processor ÷ first")
     with tempfile.TemporaryDirectory() as folder:
@@ -145,6 +147,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--before", type=Path, help="another checkout, which is the first side")
+    parser.add_argument("--outputs", action="store_true", help="page and JSON as well as the workbook")
     return parser.parse_args()
 
 

@@ -181,8 +181,7 @@ def compare_with_best(
         return None
     means = [fmean(column) for column in table.T]
     order = sorted(range(len(bots)), key=lambda bot: -means[bot])
-    table = table[:, order]
-    gaps = table[:, :1] - table
+    gaps = table[:, order[:1]] - table[:, order]
     planned = _stages(stages, len(table), confidence)
     tests = _tested(gaps, planned, resamples, seed, clusters)
     units = gaps if clusters is None else _clustered(gaps, np.asarray(clusters), planned)[0]
