@@ -27,7 +27,7 @@ from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.citation_support import citation_metrics
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
-from rag_eval.texts.words import sentences, words
+from rag_eval.texts.words import read_all, read_sentences, sentences, words
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
@@ -71,6 +71,22 @@ def not_citations() -> list[str]:
         ("Loans last four weeks [doc1][doc3].", [1, 3]),
         ("Loans last four weeks【2†source】.", [2]),
         ("Loans last four weeks 【1†fees 2024.pdf】【3†source】.", [1, 3]),
+        ("Loans last four weeks【1】.", [1]),
+        ("Loans last four weeks 【1】【3】.", [1, 3]),
+        ("Loans last four weeks [1, 2-3].", [1, 2, 3]),
+        ("Loans last four weeks [1–2; 3].", [1, 2, 3]),
+        ("Loans last four weeks [1 , 2].", [1, 2]),
+        (r"Loans last four weeks \[1\].", [1]),
+        (r"Loans last four weeks \[1\]\[2, 3\].", [1, 2, 3]),
+        ("Loans last four weeks [^1^][^3^].", [1, 3]),
+        ("Loans last four weeks [[1]](https://lib.org/loans).", [1]),
+        ("Loans last four weeks [[1]](https://lib.org/loans)[[^2^]](https://lib.org/fees).", [1, 2]),
+        ("Loans last four weeks [1](https://lib.org/loans_(all)).", [1]),
+        ("Loans last four weeks [1](https://lib.org/loans), [2](https://lib.org/fees).", [1, 2]),
+        ('Loans [1](https://lib.org/a) and fees are free [2](https://lib.org/b "Fees").', [1, 2]),
+        ("Loans last four weeks [2](https://lib.org/loans)\n", [2]),
+        ("借阅期为四周【2】。", [2]),
+        ("借阅期为四周[2](https://lib.org/a)。", [2]),
         ("Loans last four weeks [2-7].", [2, 3, -7]),
         ("The loan period [1-3] is four weeks.", [1, 2, 3]),
         ("Four weeks is a usual value, as described in [1, 2].", [1, 2]),
@@ -119,7 +135,7 @@ def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> Non
         ("Loans last four weeks.", [1]),
         ("Books can be renewed.", [2]),
         ("It is free.", []),
-        ("Ask or, or.", [-7, 2]),
+        ("Ask.", [-7, 2]),
     ]
     (only,) = citing_sentences("Loans last four weeks [1], and returns are possible anywhere [3].", CHUNKS, 1)
     assert [each.statement for each in only.citations] == [
@@ -136,7 +152,7 @@ def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> Non
         ("[1][2] show that it is so.", [("show that it is so.", [1, 2])]),
         ("[doc1][doc2] show that it is so.", [("show that it is so.", [1, 2])]),
         ("It rose. 【2†source】 The next year it fell.", [("It rose.", [2]), ("The next year it fell.", [])]),
-        ("[1], [2] and [3] say that it is so.", [("and say that it is so.", [1, 2, 3])]),
+        ("[1], [2] and [3] say that it is so.", [("say that it is so.", [1, 2, 3])]),
         ("It rose. [2] The next year it fell.", [("It rose.", [2]), ("The next year it fell.", [])]),
         ("It rose.[2] The next year it fell. [1]", [("It rose.", [2]), ("The next year it fell.", [1])]),
         ("It rose. [2] states that it fell.", [("It rose.", []), ("states that it fell.", [2])]),
@@ -197,18 +213,112 @@ def test_ascending_citations_before_sentences_count_for_a_bot_that_cites_so() ->
     assert leading.cites
 
 
+def test_the_number_of_a_search_result_is_that_of_a_chunk_counted_from_0() -> None:
+    """As OpenAI writes it, after the number of the message with the results."""
+    response = (
+        "Loans last four weeks【4:0†rules.pdf】. Returns are free【4:2†fees 2024.pdf】 and easy【4:1†a】."
+    )
+    habit = habit_of(response, CHUNKS)
+    assert (habit.cites, habit.base) == (True, 0)
+    assert read(response, base=0) == [
+        ("Loans last four weeks.", [1]),
+        ("Returns are free and easy.", [3, 2]),
+    ]
+    assert habit_of("Returns are free【4:2†fees.pdf】.", CHUNKS).base == 0, (
+        "whether or not the first result is cited"
+    )
+    assert read("Returns are free【4:9†fees.pdf】.", base=0) == [("Returns are free.", [-9])]
+    several = "Loans last four weeks【4:0†rules.pdf】. Returns are free【8:0†fees.pdf】."
+    assert not habit_of(several, CHUNKS).citing, "two searches have two results of that number"
+    assert not any(cited for _, cited in read(several, base=0))
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "References:", "Sources", "**Sources:**", "## References", "Bibliography:", "Works cited", "Quellen:",
+        "Quellenverzeichnis", "Literatur:", "Références :", "Sources :", "Fuentes:", "Referências:", "Fonti:",
+        "Bronnen:", "Källor:", "Źródła:", "Kaynaklar:", "Источники:", "Список литературы", "参考文献", "参考文献：",
+        "出典：", "来源：", "참고 문헌", "المراجع:", "संदर्भ:", "แหล่งที่มา:", "Nguồn:",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mark", ["1.", "2)", "-", "•"])
+def test_a_list_of_sources_below_the_answer_is_no_statement(heading: str, mark: str) -> None:
+    answer = "Loans last four weeks [1].\n\n"
+    expected = [("Loans last four weeks.", [1])]
+    assert read(f"{answer}{heading}\n{mark} handbook.pdf\n{mark} Fee table of 2024") == expected
+    more = f"{answer}{heading}\n\n{mark} handbook.pdf\n\n{mark} Fee table\n\nReturns are free [3]."
+    assert read(more) == [*expected, ("Returns are free.", [3])]
+
+
+@pytest.mark.parametrize(
+    ("response", "count"),
+    [
+        ("Renew a book [2]:\n1. Open the app.\n2. Tap the menu.\n3. Press the button.", 4),
+        ("Steps:\n1. Open the app.\n2. Tap the menu.", 3),
+        ("Sources:\n1. Rent\n2. Fees", 3),
+        ("The city has two kinds of income [1].\nSources of income:\n1. Rent\n2. Fees", 4),
+        ("The city has income.\n\nSources:\n- Rent [1]\n- Fees [2]", 3),
+        ("References help.\n1. They are read.\n2. They are cited.", 3),
+        ("Quellen:\nDie Stadt hat Mieten.\n1. Wohnungen\n2. Läden", 4),
+        ("See the list.\n- Sources\n- Fees", 3),
+    ],
+)
+def test_another_list_is_one_of_statements(response: str, count: int) -> None:
+    assert len(read(response)) == count
+
+
 def test_words_that_only_join_or_lead_to_citations_are_no_statement() -> None:
     (both,) = citing_sentences("Loans last four weeks [1] and [2].", CHUNKS, 1)
     assert len({each.statement for each in both.citations}) == 1
+    for joined_by in ("and", ", or", "und", "et", "o", "и", "& "):
+        (both,) = citing_sentences(f"Loans last four weeks [1] {joined_by} [2].", CHUNKS, 1)
+        assert both.text == "Loans last four weeks."
     (each,) = citing_sentences("As stated in [1], loans last four weeks, while [2] says twice.", CHUNKS, 1)
     assert [part.statement for part in each.citations] == ["loans last four weeks, while", "says twice"]
 
 
-@pytest.mark.parametrize("mark", [" [doc1]", " [^1]", "【1†source】", " 【4:0†rules.pdf】", " [1,2]"])
-def test_a_citation_is_no_word_of_the_response(mark: str) -> None:
-    cases = [Case(2, "A", "How long?", f"Loans last four weeks{each}.", chunks=CHUNKS) for each in ("", mark)]
-    plain, cited = run([METRICS["faithfulness"].offline().measure(case) for case in cases], None)
-    assert plain.value == cited.value
+MARKS = (
+    " [1]", " [doc1]", " [^1]", " [^1^]", "【1†source】", "【1】", " 【1†fees 2024.pdf】", " 【4:0†rules.pdf】",
+    " [1,2]", " [1, 2]", " [1; 2]", " [1 , 2]", " [1 - 3]", " [1, 2-3]", r" \[1\]", r"\[1, 2\]", " [[1]](https://lib.org/loans)",
+    " [1](https://lib.org/loans)", " [1](https://lib.org/loans)[2](https://lib.org/fees)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [("How long?", "Loans last four weeks"), ("借多久？", "借阅期为四周"), ("How long?", "Four weeks")],
+)
+def test_a_citation_is_no_word_of_the_response(mark: str, query: str, answer: str) -> None:
+    full_stop = "." if answer.isascii() else "。"
+    cases = [
+        Case(2, "A", query, f"{answer}{each}{full_stop}", "Four weeks.", chunks=(*CHUNKS, "借阅期为四周。"))
+        for each in ("", mark)
+    ]
+    for name in ("faithfulness", "answer_correctness", "answer_relevancy"):
+        plain, cited = run([METRICS[name].offline().measure(case) for case in cases], None)
+        assert plain.value == cited.value, name
+    assert sentences(cases[1].response) == [" ".join(cases[1].response.split())], "as an LLM judge sees it"
+    for text in (f"{answer}{mark}{full_stop}", f"{answer}{full_stop}{mark} More."):
+        assert "1" not in read_all((text,))[0].stems
+        assert "1" not in {stem for each in read_sentences(text) for stem in each.stems}
+
+
+def test_numbers_in_brackets_that_cite_nothing_are_words() -> None:
+    case = Case(
+        2, "A", "Which?", "The values lie in the interval [1, 2].", chunks=("The values lie in [1, 2].",)
+    )
+    right, wrong = run(
+        [
+            METRICS["faithfulness"].offline().measure(each)
+            for each in (case, replace(case, response="The values lie in the interval [3, 7]."))
+        ],
+        None,
+    )
+    assert right.value is not None
+    assert wrong.value is not None
+    assert right.value > wrong.value
 
 
 def test_parts_of_a_sentence_that_begins_with_a_citation_follow_theirs() -> None:
@@ -292,6 +402,12 @@ def test_numbers_in_the_chunks_own_text_are_no_citations_if_there_is_no_such_chu
         "[a](",
         " .",
         "[^1]: ",
+        "[1](https://",
+        "[[1]](https://a(",
+        "\\[1",
+        "【4:0†a b】",
+        "[1, ",
+        "Sources:\n- a\n",
     ],
 )
 def test_hostile_texts_are_read_in_linear_time(part: str) -> None:

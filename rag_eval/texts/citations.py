@@ -1,16 +1,16 @@
 """Citations in a response: numbers in square brackets that name chunks of its context. Pure, and without a judge.
 
-`[2]`, `[1][2]`, `[1, 2]`, `[1-3]`, `[^2]`, `[doc2]` and `【2†source】` after words are citations; `(1)`, `a[0]`,
-`[1](url)`, code, formulas and years are not. Whether a bot cites at all, and whether it counts chunks from 0 or from 1,
-is known from all of its responses together: see `Habit`.
+`rag_eval.texts.brackets` knows their forms and places; `(1)`, `a[0]`, code, formulas and years are none. Whether a bot
+cites at all, and whether it counts chunks from 0 or from 1, is known from all of its responses together: see `Habit`.
 """
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
-from rag_eval.texts.words import has_words, sentences
+from rag_eval.texts.brackets import SOURCES, Mark, begins_with_mark, has_number, leads_in, marks, unmasked
+from rag_eval.texts.words import LIST_MARKER, has_words, sentences
 
 
 class Habit(NamedTuple):
@@ -101,23 +101,24 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
     """What one response adds to the habit of its bot."""
     if not chunks or len(chunks) == 1 or not response.strip():
         return Habit()
-    if _BRACKETED.search(response) is None:
+    if not has_number(response):
         return Habit(1)
     labels = _labels(chunks)
     known = labels or dict.fromkeys(range(len(chunks) + 1), 0)
-    plain = _unmasked(response)
-    leads = _leads(plain)
-    marks = [mark for mark in _marks(plain, leads) if not _is_copied(response, mark, chunks)]
-    cited = {number for mark in marks for number in mark.numbers} & known.keys()
-    if not cited and _begins_with_mark(plain):
-        before = {number for mark in _marks(plain, leads=True) for number in mark.numbers} & known.keys()
+    plain = unmasked(response)
+    leads = leads_in(plain)
+    found = [mark for mark in marks(plain, leads=leads) if not _is_copied(response, mark, chunks)]
+    cited = {number for mark in found for number in mark.numbers} & known.keys()
+    is_index = any(mark.is_index for mark in found)
+    if not cited and begins_with_mark(plain):
+        before = {number for mark in marks(plain, leads=True) for number in mark.numbers} & known.keys()
         return Habit(1, 1, numbered=int(bool(before)))
     return Habit(
         1,
         1,
         int(bool(cited)),
-        int(not labels and 0 in cited),
-        int(not labels and len(chunks) in cited),
+        int(not labels and (is_index or 0 in cited)),
+        int(not labels and not is_index and len(chunks) in cited),
         int(leads and bool(cited)),
     )
 
@@ -133,13 +134,13 @@ def citing_sentences(
     ranks = _labels(chunks) or {number: number - base + 1 for number in range(base, base + len(chunks))}
     copied = {int(number) for chunk in chunks for number in _COPIED.findall(chunk)}
     far = _FAR * max(len(chunks), *ranks, 1)
-    marks = [
+    cited = [
         (mark, numbers)
-        for mark in _marks(_unmasked(response), leads)
+        for mark in marks(unmasked(response), leads=leads)
         if (numbers := _cited(mark, ranks, copied, far)) and not _is_copied(response, mark, chunks)
     ]
-    plain = _with_placeholders(response, [mark for mark, _ in marks])
-    numbers_of = [numbers for _, numbers in marks]
+    plain = _without_sources(_with_placeholders(response, [mark for mark, _ in cited]))
+    numbers_of = [numbers for _, numbers in cited]
     found: list[CitingSentence] = []
     for sentence in sentences(plain):
         text = _without(sentence)
@@ -218,22 +219,23 @@ def _labels(chunks: Sequence[str]) -> dict[int, int]:
 _LABEL = re.compile(r"\s*\[\^?(0|[1-9]\d{0,2})\]")
 
 
-def _cited(mark: "_Mark", ranks: Mapping[int, int], copied: Set[int], far: int) -> Sequence[int]:
+def _cited(mark: Mark, ranks: Mapping[int, int], copied: Set[int], far: int) -> Sequence[int]:
     """The numbers of a mark if it is a citation, whether or not there are such chunks; otherwise none.
 
     `copied` are the numbers in brackets in the chunks' own texts, such as those of an encyclopedia. A number above
     `far` is something else, such as a year.
     """
-    numbers: Sequence[int] = mark.numbers
-    if mark.is_range:
-        first, last = mark.numbers
-        known = [number for number in range(first, last) if number in ranks]
-        numbers = [*known, last] if first in ranks else ()
+    numbers: list[int] = []
+    for first, last in mark.ranges:
+        if first < last and first not in ranks:
+            return ()
+        numbers += [number for number in range(first, last) if number in ranks]
+        numbers.append(last)
     unknown = [number for number in numbers if number not in ranks]
     return () if any(number > far or number == 0 or number in copied for number in unknown) else numbers
 
 
-def _is_copied(response: str, mark: "_Mark", chunks: Sequence[str]) -> bool:
+def _is_copied(response: str, mark: Mark, chunks: Sequence[str]) -> bool:
     """Whether a chunk has the mark after the same words: the response quotes it with its own references."""
     words = response[max(0, mark.start - _QUOTED) : mark.end]
     return len(words) > mark.end - mark.start and any(words in chunk for chunk in chunks)
@@ -246,49 +248,9 @@ _FAR = 10
 _COPIED = re.compile(r"\[(\d{1,3})\]")
 
 
-# Marks
+# Sentences
 
-
-class _Mark(NamedTuple):
-    """Something of the form of a citation, after words."""
-
-    start: int
-    """Index into the response."""
-    end: int
-    numbers: tuple[int, ...]
-    is_range: bool
-    leads: bool
-    """It belongs to the sentence that it begins, not to the one before it."""
-
-
-_NUMBER = r"(?:0|[1-9]\d{0,2})"
-_BRACKETED = re.compile(r"\[(?:\^|doc)?\d|【\d{1,3}†")
-_FORM = re.compile(
-    rf"\[(?:\^(?P<note>{_NUMBER})|(?P<low>{_NUMBER})\s?[-–]\s?(?P<high>{_NUMBER})"
-    rf"|(?P<several>{_NUMBER}(?:\s?[,;]\s?{_NUMBER})*+)|doc(?P<document>{_NUMBER}))\]"
-    rf"|【(?P<source>{_NUMBER})†[^】\n]{{1,80}}】"
-)
-"""`[doc2]` is how Azure OpenAI writes a citation, `【2†source】` how OpenAI does."""
-_MASKED = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|``[^`]+``|`[^`\n]+`|<(code|pre)\b.{0,4000}?</\1>"  # code
-    r"|\$\$.{1,1000}?\$\$|\$(?=[^$\n]{0,200}[\\^_={}])[^$\n]{1,200}\$|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]"  # formulas
-    r"|!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|\[(?!\^?\d)[^\]\n]{1,300}\]\[\d+\]",  # links
-    re.DOTALL | re.IGNORECASE,
-)
-_NOTE = re.compile(r"^[ \t]*\[\^(\d+)\]:[ \t]*(.*)$", re.MULTILINE)
-_SOURCE = re.compile(
-    r"https?://|www\.|\.(?:pdf|docx?|html?|md|txt|xlsx?)\b|\b(?:chunk|context|document|doc|passage|source)\b",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(r"[\w({+]|-\w|\s*(?:[:*/-]?=|->)|\.[a-z_]+\(")
-_UNCASED = re.compile(r"[^\W\d_]")
-_CLOSING = ".,;!?…)\"'”’»%°*_~™®€£。，、；！？）」』】؟।،"
-_SOURCES = (
-    r"(?:sources?|see(?: also)?|cf|ref(?:erence)?s?|according to|quellen?|siehe|vgl|nach|fuentes?|véase|ver|según"
-    r"|voir|selon|fontes?|veja|fonti?|vedi|bron(?:nen)?|zie|källor|källa|źródł[oa]|kaynak(?:lar)?|источники?|см"
-    r"|출처|المصدر|المصادر|स्रोत|ที่มา|nguồn|出典|参照|参考|来源|來源|出处)"
-)
-_NAMES_SOURCES = re.compile(rf"\W*(?:{_SOURCES}\W*)?", re.IGNORECASE)
+_NAMES_SOURCES = re.compile(rf"\W*(?:{SOURCES}\W*)?", re.IGNORECASE)
 _REFERS = re.compile(
     r"(?:as\s+)?(?:stated|described|shown|explained|said|noted|mentioned|seen|set out|listed|specified|reported)"
     r"\s+(?:in|by|at|under)|based on|per|wie\s+in|gemäß|comme\s+indiqué\s+dans|como\s+se\s+(?:indica|dice)\s+en",
@@ -296,254 +258,38 @@ _REFERS = re.compile(
 )
 """Words that lead to a citation and are no statement, as in "As stated in [1], …"."""
 _AND = frozenset(
-    {"and", "und", "et", "y", "e", "en", "och", "oraz", "и", "和", "及", "と", "및", "و", "-", "–"}
-)
+    (
+        "and", "und", "et", "y", "e", "en", "och", "oraz", "и", "和", "及", "と", "및", "و", "-", "–",
+        "or", "oder", "ou", "o", "или", "或",
+    )
+)  # fmt: skip
 """Words between two citations that are for the same words."""
-_LISTS_SOURCES = re.compile(rf"\W*{_SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
-_SOURCES_BEFORE = re.compile(rf"(?<!\w){_SOURCES}\s*[:：]?\s*\Z", re.IGNORECASE)
-_NUMBERED_WORDS = (
-    r"(?:pages?|pp?\.|sections?|sec\.|clauses?|articles?|art\.|chapters?|ch\.|figures?|figs?\.|tables?|tab\.|steps?"
-    r"|questions?|equations?|eqs?\.|rows?|columns?|nos?\."
-    r"|seiten?|s\.|abschnitt|artikel|kapitel|kap\.|abb(?:ildung|\.)|tabelle|schritt|frage|gleichung|nr\.|zeile|spalte"
-    r"|páginas?|págs?\.|sección|artículo|capítulo|figura|tabla|paso|pregunta|ecuación"
-    r"|artigo|seção|página|tabela|passo|questão|chapitre|figure|tableau|étape"
-    r"|pagina|sezione|articolo|capitolo|tabella|passo|hoofdstuk|artikel|tabel|stap"
-    r"|страниц[аеы]|раздел|стать[яи]|глав[аы]|рис\.|таблиц[аы]|шаг)"
+_HEADINGS = (
+    r"(?:sources?|(?:list of )?references?|bibliography|literature|citations?|works cited"
+    r"|quellen(?:angaben?|verzeichnis|nachweise?)?|literatur(?:verzeichnis)?|referenzen|einzelnachweise"
+    r"|références|sources? citées|bibliographie|fuentes|referencias|bibliografía|fontes|referências|bibliografia|fonti"
+    r"|riferimenti|bronnen|referenties|källor|referenser|źródła|kaynaklar|kaynakça|источники|список литературы"
+    r"|литература|参考文献|参考资料|参考資料|參考文獻|參考資料|引用文献|出典|来源|來源|出处|資料來源|资料来源"
+    r"|참고 ?문헌|참고 ?자료|출처|المصادر|المراجع|संदर्भ|स्रोत|แหล่งที่มา|อ้างอิง|เอกสารอ้างอิง|nguồn|tài liệu tham khảo)"
 )
-"""Words that may have a number of their own, as in "see page [2]"."""
-_NUMBERED = re.compile(rf"(?<!\w){_NUMBERED_WORDS}\s*\Z", re.IGNORECASE)
-_BARE = re.compile(
-    r"(?:\A|[.!?:;(]|(?<!\w)(?:in|on|of|to|at|see|read|from|per|under|by|and|or|with|answer|auf|nach|laut|siehe|von|mit"
-    rf"|und|voir|selon|et|en|de|y|según|e|di|secondo|zie|op|na|volgens|на|в|см|из|по|и))\.?\s*{_NUMBERED_WORDS}\s*\Z",
-    re.IGNORECASE,
-)
-_GOES_ON = re.compile(r"[ \t]+[a-zß-öø-ÿа-яё]")
-_PAIRED = re.compile(
-    r"(?<!\w)(?:intervals?|rang(?:es?|ing)|scales?|between|from|aged?|ages|array|list|vector|matrix|tuple|set"
-    r"|intervalls?|bereichs?|spanne|\w*skala|zwischen|alter|intervalles?|plage|[ée]chelle|entre|intervalos?|rango|escala"
-    r"|faixa|intervallo|scala|fra|tra|bereik|schaal|tussen|skalan?|mellan|przedzia\w+|skal[iąęi]|zakres\w*|aralı\w+|ölçe\w+"
-    r"|liste|lista|интервал\w*|диапазон\w*|шкал\w+|между|مقياس|المقياس|نطاق|النطاق|बीच|पैमाने)"
-    r"(?:\s+(?:of|from|is|are|at|to|von|vom|bis|ist|de|du|des|est|es|van|di|da|è|от|पर|من))*\s*[:=]?\s*\Z"
-    r"|(?:数组|数列|区间|范围|列表|向量|矩阵|等级|量表|配列|区間|範囲|段階|スケール|구간|범위|척도)[为是はで은는:：]?\s*\Z",
-    re.IGNORECASE,
-)
-"""Words that two numbers follow, as in "the interval [0, 1]"."""
-_VALUED = re.compile(
-    r"(?<!\w)(?:values?|numbers?|integers?|scores?|rat(?:ed?|ings?)|probabilit\w+|weights?|parameters?|normali\w+|scaled?|random"
-    r"|lies?|werte?|zahl(?:en)?|wahrscheinlichkeit\w*|note|bewert\w+|normier\w*|valeurs?|nombres?|notes?|probabilités?"
-    r"|valor(?:es)?|números?|notas?|probabilidad\w*|valor[ei]|numer[oi]|vot[oi]|waarden?|getal|cijfer|wartoś\w+|liczb\w+"
-    r"|значени\w+|числ\w+|оценк\w+)(?!\w)[^.;]{0,30}(?<!\w)"
-    r"(?:in|into|to|from|within|on|of|im|auf|von|dans|sur|à|de|en|a|em|su|da|di|op|van|w|z|od|в|на|от|из)\s*\Z"
-    r"|[∈]\s*\Z",
-    re.IGNORECASE,
-)
-"""A value and a preposition, as in "a number from [1, 10]"."""
-_TOLD = re.compile(
-    r"(?<!\w)(?:as|see|(?!normali|scaled)\w+(?:ed|own|ven|und|iben|geben|scritt[oi]|crit[oa]?s?))\s+\w+\s*\Z",
-    re.IGNORECASE,
-)
-"""Of a source, as in "the values described in [1, 2]"."""
-_COUNTED = re.compile(
-    r"\s?(?:(?:times|days?|weeks?|months?|years?|hours?|minutes?|seconds?|percent|people|persons|tablets?|pills?|stars?|points?"
-    r"|items?|mg|ml|kg|km|cm|mal|tagen?|wochen?|monaten?|jahren?|stunden?|minuten?|personen|tabletten|sternen?|punkten?"
-    r"|fois|jours?|semaines?|mois|ans?|heures?|comprimés?|personnes|étoiles?|veces|días?|semanas?|meses|años?|horas?|personas"
-    r"|estrellas|vezes|dias?|anos?|pessoas|volte|giorni|settimane|mesi|anni|ore|persone|compresse|keer|dagen|weken|maanden"
-    r"|jaar|uur|gånger|dagar|veckor|razy|dni|tygodni\w*|kez|gün|hafta|раза?|дн(?:я|ей)|недел\w+|месяц\w*|лет|час\w*)\b"
-    r"|[次天周岁歳回錠片颗번]|个月|小时|分钟|週間|時間|時間|시간|배)",
-    re.IGNORECASE,
-)
-"""What a range counts, as in "[1-3] times a day"."""
-_VARIABLES = """
-    arr array arrays args argv params list lists lst items data nums numbers vec vector str string row rows col cols
-    matrix mat tuple values vals keys elements buffer buf result results output input dict map obj grid dp memo stack
-    queue df
-"""
-_IN_CODE = frozenset(_VARIABLES.split())
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
-_LOOK_BACK = 40
-_STOPS = (".", "!", "?", "…", "。", "！", "？", "؟", "।")
-_SENTENCE_ENDS = re.compile(r"(?:[.!?…。！？؟।][\"'”’»)*_」』]*|:)[ \t]*\Z")
-_ABBREVIATED = re.compile(
-    r"\W*(?:[^\W\d_]|al|etc|vs|cf|ca|approx|inc|ltd|co|corp|dr|mrs?|ms|prof|st|nos?|nr|figs?|tab|abb|bzw|usw|vgl|evtl|ggf"
-    r"|max|min|e\.g|i\.e|ex|art|cap|chap|sra?|mme|env|pp|ej|núm|pág|bijv|др|см|рис)\.",
-    re.IGNORECASE,
-)
-_LINE_BEGINS = re.compile(r"[ \t]*(?:(?:[-*•–>]|#+|\(?\d{1,2}[.)])[ \t]+)?[ \t*_]*")
-_RUN = r"(?:[ \t]?[,;&]?[ \t]?(?:\[(?:\^|doc)?\d[^\]\n]{0,20}\]|【\d[^】\n]{0,80}】)){0,8}"
-_WORD_FOLLOWS = re.compile(_RUN + r"[ \t*_]*[^\W_]")
-_GOES_ON_FROM = re.compile(
-    _RUN + r"(?:[ \t]+[a-zß-öø-ÿа-яё](?![a-z]*[A-Z])"
-    r"|\s*(?:に|では?|[はのがも]|から|指出|表明|称|说|說|认为|認為|显示|顯示|提到|规定|規定|说明|說明|介绍|介紹|中(?=[，,指提说写规介表显称]))"
-    r"|(?:에|은|는|이|가|의|과|와)\s)"
-)
-"""Words that go on from a citation as from a name: a small letter, or a particle or verb of a script without it."""
+_HEADS_SOURCES = re.compile(rf"[\s#*_]*{_HEADINGS}[\s*_]*[:：]?[\s*_]*", re.IGNORECASE)
+"""A line above a list of sources, and nothing else: "References:", "## Quellen", "**参考文献**"."""
+_LISTS_SOURCES = re.compile(rf"\W*{SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
 
-
-def _marks(plain: str, leads: bool) -> list[_Mark]:
-    """Everything in an unmasked response that has the form and the place of a citation, whatever its numbers are."""
-    notes = {note[1] for note in _NOTE.finditer(plain) if not _SOURCE.search(note[2])}
-    leads = leads and _begins_with_mark(plain)
-    has_capitals = not plain.islower()
-    found: list[_Mark] = []
-    enumerates, end = False, 0  # whether "[1] Open the app. [2] Log in" counts the items of this line
-    for form in _FORM.finditer(plain):
-        enumerates = enumerates and "\n" not in plain[end : form.start()]
-        end = form.end()
-        if form["note"] in notes:
-            continue
-        opening = _opening(plain, form)
-        is_lead = opening is not None and (
-            leads or ((has_capitals or not opening) and _begins(plain, form, opening))
-        )
-        if opening and not is_lead and enumerates:
-            continue
-        if not is_lead and not _is_in_place(plain, form, found):
-            enumerates = enumerates or (opening is not None and bool(_WORD_FOLLOWS.match(plain, end)))
-            continue
-        numbers = tuple(map(int, re.findall(r"\d+", form["source"] or form[0])))
-        if form["low"] is None or numbers[0] < numbers[1]:
-            found.append(_Mark(form.start(), end, numbers, form["low"] is not None, is_lead))
-    return found
-
-
-def _unmasked(response: str) -> str:
-    """The response with blanks in place of code, formulas and links; nothing if no number is in brackets."""
-    if _BRACKETED.search(response) is None:
-        return ""
-    return _MASKED.sub(lambda part: _blank(part[0]), response) if _may_be_masked(response) else response
-
-
-def _may_be_masked(response: str) -> bool:
-    return any(sign in response for sign in ("`", "~~~", "<", "$", "\\", "](", "]["))
-
-
-def _blank(part: str) -> str:
-    """As long, and no word; a line break stays one."""
-    return re.sub(r"[^\n]", "\x1f", part)
-
-
-def _is_in_place(text: str, form: re.Match[str], found: Sequence[_Mark]) -> bool:
-    """Whether it follows words, or a mark that does, and nothing that follows makes it code or a link."""
-    after = _AFTER.match(text, form.end())
-    if after and not (_UNCASED.match(after[0]) and after[0].lower() == after[0].upper()):
-        return False
-    before = _line_before(text, form.start())
-    if not before.strip(" \t"):
-        line = form.start() - len(before)
-        return line > 0 and _is_line_of_marks(text, line)
-    if before.rstrip(" \t,;&").endswith(("]", "】")):
-        return bool(found) and not text[found[-1].end : form.start()].strip(" \t,;&")
-    if not _are_words(before):
-        return False
-    if _NUMBERED.search(before):
-        return not (_BARE.search(before) or _GOES_ON.match(text, form.end()))
-    return not (re.search(r"\d\D+\d", form[0]) and _is_of_values(before, text, form))
-
-
-def _is_of_values(before: str, text: str, form: re.Match[str]) -> bool:
-    """Whether two numbers after these words are limits of values, as in "on a scale [1-5]"."""
-    if form["low"] is not None and _COUNTED.match(text, form.end()):
-        return True
-    if _PAIRED.search(before):
-        return True
-    return _VALUED.search(before) is not None and _TOLD.search(before) is None
-
-
-def _opening(text: str, form: re.Match[str]) -> str | None:
-    """What a bracket at the beginning of a sentence or item follows: a full stop, a colon, or nothing on its line.
-
-    None if it is elsewhere, or nothing but brackets follows.
-    """
-    if not _WORD_FOLLOWS.match(text, form.end()):
-        return None
-    before = _line_before(text, form.start())
-    if _LINE_BEGINS.fullmatch(before):
-        return ""
-    end = _SENTENCE_ENDS.search(before)
-    return end[0] if end and not _ABBREVIATED.fullmatch(before.split()[-1]) else None
-
-
-def _begins(text: str, form: re.Match[str], opening: str) -> bool:
-    """Whether the words after a bracket at the beginning of a sentence go on from it, as in "[1] states that …"."""
-    if opening.startswith(":") or not _GOES_ON_FROM.match(text, form.end()):
-        return False
-    if opening:
-        return True
-    end = text.find("\n", form.end())
-    line = text[form.end() : len(text) if end < 0 else end].rstrip(" \t*_)")
-    return line.endswith(_STOPS) and "://" not in line
-
-
-def _begins_with_mark(text: str) -> bool:
-    return _FORM.match(text, len(text) - len(text.lstrip())) is not None
-
-
-def _leads(text: str) -> bool:
-    """Whether a response cites before each of its sentences, in an order that no list of sources or steps has."""
-    if not _begins_with_mark(text):
-        return False
-    first: list[int] = []
-    end = 0
-    for form in _FORM.finditer(text):
-        between = text[end : form.start()]
-        end = form.end()
-        if first and not between.strip(" \t,;&"):
-            continue  # [2] of "[1][2]"
-        if first and not (has_words(between) and _SENTENCE_ENDS.search(between.rstrip()[-_LOOK_BACK:])):
-            return False
-        first.append(int(re.findall(r"\d+", form[0])[0]))
-    return has_words(text[end:]) and any(later <= earlier for earlier, later in pairwise(first))
-
-
-def _line_before(text: str, place: int) -> str:
-    """The end of the text before a place in its line."""
-    window = max(0, place - _LOOK_BACK)
-    return text[max(text.rfind("\n", window, place) + 1, window) : place]
-
-
-def _is_line_of_marks(text: str, start: int) -> bool:
-    end = text.find("\n", start)
-    line = text[start : len(text) if end < 0 else end]
-    return not _FORM.sub("", line).strip(" \t,;.&")
-
-
-def _are_words(before: str) -> bool:
-    """Whether a text that ends before a bracket ends in words."""
-    bare = before.rstrip(" \t\u00a0\u202f")
-    if _SOURCES_BEFORE.search(bare):
-        return True
-    if bare.endswith("(") and bare[:-1].endswith((" ", "\t")):
-        bare = bare[:-1].rstrip()
-    last = bare[-1:]
-    if not (last.isalnum() or last in _CLOSING or _is_mark(last)) or not re.search(r"[^\W_]", bare):
-        return False
-    word = _IDENTIFIER.search(bare) if bare == before else None
-    return not (word and _is_code(word[0]))
-
-
-def _is_mark(character: str) -> bool:
-    """A vowel sign or accent, as at the end of Hindi and Thai words."""
-    import unicodedata
-
-    return unicodedata.category(character).startswith("M") if character else False
-
-
-def _is_code(word: str) -> bool:
-    is_letter = len(word) == 1 and word.islower()
-    return is_letter or "_" in word or "$" in word or word in _IN_CODE
-
-
-# Sentences
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PLACEHOLDER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _STRAY = re.compile(f"[{_OPEN}{_CLOSE}]")
 _ENDING = ".!?…。！？؟।,;\"'”’»)*_"
 _BETWEEN = " \t,;.:&()"
-_EMPTY = re.compile(rf"\s*\(\s*(?:{_SOURCES}\s*:?)?\s*\)", re.IGNORECASE)
+_JOINT = re.compile(
+    rf"{_CLOSE}[ \t,;&]*(?:{'|'.join(map(re.escape, sorted(_AND)))})[ \t,;&]*{_OPEN}", re.IGNORECASE
+)
+"""What joins two citations for the same words."""
+_EMPTY = re.compile(rf"\s*\(\s*(?:{SOURCES}\s*:?)?\s*\)", re.IGNORECASE)
 
 
-def _with_placeholders(response: str, marks: Sequence[_Mark]) -> str:
+def _with_placeholders(response: str, marks: Sequence[Mark]) -> str:
     """The response with a placeholder in place of each mark, before the full stop of the sentence that it follows."""
     parts: list[str] = []
     last, punctuation = 0, ""
@@ -563,5 +309,23 @@ def _with_placeholders(response: str, marks: Sequence[_Mark]) -> str:
     return "".join((*parts, punctuation, _STRAY.sub(" ", response[last:])))
 
 
+def _without_sources(plain: str) -> str:
+    """A text with placeholders without the lists of sources that a heading announces after the answer.
+
+    An item that cites is none: "1. Rent [2]" may be the answer to a query about sources of income.
+    """
+    kept: list[str] = []
+    is_list, said = False, False
+    for line in plain.split("\n"):
+        if _HEADS_SOURCES.fullmatch(line):
+            is_list = said
+        elif is_list and line.strip():
+            is_list = LIST_MARKER.fullmatch(line.split()[0]) is not None and not _PLACEHOLDER.search(line)
+        if not is_list:
+            kept.append(line)
+            said = said or has_words(line)
+    return "\n".join(kept)
+
+
 def _without(sentence: str) -> str:
-    return " ".join(_EMPTY.sub("", _PLACEHOLDER.sub("", sentence)).split())
+    return " ".join(_EMPTY.sub("", _PLACEHOLDER.sub("", _JOINT.sub(_CLOSE + _OPEN, sentence))).split())

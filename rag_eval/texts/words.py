@@ -17,6 +17,7 @@ from operator import itemgetter, not_
 from sys import intern
 from typing import Literal, NamedTuple, TypeVar
 
+from rag_eval.texts.brackets import NO_WORD, compact
 from rag_eval.texts.quantities import (
     CURRENCY_SIGNS,
     JOINING,
@@ -104,7 +105,7 @@ def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
 @lru_cache(maxsize=2)
 def read_claim(text: str) -> _Claim:
     """The text and its sentences taken apart; markers of list items are no content."""
-    spaced = _spaced(text)
+    spaced = _spaced(_compact(text))
     parts = list(_sentence_pieces(spaced))
     stems_by_part = list(map(_look_up, parts))
     sentences = tuple([one for one in map(_sentence, parts, stems_by_part) if one.content])
@@ -121,7 +122,7 @@ def read_claim(text: str) -> _Claim:
 
 def read_sentences(text: str) -> Iterator[Reading]:
     """The sentences that have content taken apart; not remembered."""
-    for pieces in _sentence_pieces(_spaced(text)):
+    for pieces in _sentence_pieces(_spaced(_compact(text))):
         sentence = _sentence(pieces, _look_up(pieces))
         if sentence.content:
             yield sentence
@@ -244,8 +245,14 @@ def _in_canonical_order(run: re.Match[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Its pieces between white space, but for the narrow or fixed space within a number: "1 500"."""
+    """Its pieces between white space, but for the narrow or fixed space within a number: "1 500", and a citation."""
+    text = _compact(text)
     return text.split() if text.isascii() else _SPACE_IN_NUMBER.sub("", text).split()
+
+
+def _compact(text: str) -> str:
+    """The text with each citation as one piece, which has no word."""
+    return compact(text) if "[" in text or "【" in text else text
 
 
 def _spaced(text: str) -> str:
@@ -344,7 +351,7 @@ def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) 
 
 def _begins_with_marker(pieces: list[str]) -> bool:
     """Whether it is an item of a list, and not a German ordinal: "3. Oktober"."""
-    if pieces[0].isalpha() or not _LIST_MARKER.fullmatch(pieces[0]):
+    if pieces[0].isalpha() or not LIST_MARKER.fullmatch(pieces[0]):
         return False
     return not (_ORDINAL.fullmatch(pieces[0]) and _is_month(pieces[1:2]))
 
@@ -449,7 +456,7 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
     _MOST_PIECES = 100_000
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        unquoted = _CITATION.sub(" ", piece) if "[" in piece or "【" in piece else piece
+        unquoted = NO_WORD.sub(" ", piece) if "[" in piece or "【" in piece else piece
         # Equal stems are one object, so that sets compare them without looking at their letters.
         content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
         if not content and (name := _name_in(piece)):
@@ -537,10 +544,7 @@ _UNSPACED_END = re.compile("[。！？؟।။។៕]")
 _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
 _INITIALS = re.compile(r"(?:[A-Z]\.)++")
 _ORDINAL = re.compile(r"\d{1,2}\.")
-_LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
-_CITATION = re.compile(
-    r"\[(?:\^|doc)?\d++(?:\s?[,;\-–]\s*+\d++)*+\]|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"
-)
+LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 _NEGATIONS = (
