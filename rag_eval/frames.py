@@ -8,7 +8,7 @@ scores.groupby("bot")["rqs"].agg(["mean", "count"])
 import csv
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.configuration.effective import (
     CACHE_NAME,
     beyond_offline,
-    budget_of,
-    endpoint_of,
     processes_problem,
 )
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError, TableError, how_to_install
-from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import (
     CITATION_LABELS,
@@ -40,11 +37,10 @@ from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric
-from rag_eval.run.judges import Judges, rubric_of
+from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
 from rag_eval.run.pairs import PairJudge
 from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
-from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
 from rag_eval.tables.columns import named_columns, named_units, parse_map
 from rag_eval.tables.delimited import TextForm
@@ -78,7 +74,8 @@ def evaluate(
     that is set and `metrics` is empty.
 
     Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
-    and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
+    and, when all is judged, about what the cache and the judge's endpoint made necessary, such as adapted parameters.
+    Raises ValueError if the column of one of your
     metrics has the name of another column, InputError if the table cannot be read, a metric calls the offline judge or
     there are no pairs to compare,
     RunStoppedError if the judge cannot be reached, SettingsError if an LLM judge is to work in several processes or
@@ -101,7 +98,8 @@ def evaluate(
     _check_names(metrics, [*own, _PAIRS] if tally else own)
     for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
-    with _judges(settings, rubric) as judges:
+    said: list[str] = []
+    with _judges(settings, rubric, said.append) as judges:
         processes = 1 if metrics else settings.evaluation.processes or 1
         citing = judges.with_citations(settings, table.habits)
         extra_metrics = (*citing.extra_metrics, *metrics)
@@ -118,10 +116,10 @@ def evaluate(
                 lines.append(line)
         finally:
             evaluation.close()
+        for sentence in said:
+            warnings.warn(sentence, stacklevel=2)
         if evaluation.stopped:
             raise evaluation.stopped
-        for adaptation in judges.judge.adaptations:
-            warnings.warn(adaptation, stacklevel=2)
     scores = pd.DataFrame(lines)
     if tally:
         scores.attrs["head_to_head"] = plain_pairs(tally.head_to_head())
@@ -215,18 +213,19 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Judges]:
+def _judges(
+    settings: Settings, rubric: EvaluationRubric | None, tell: Callable[[str], None]
+) -> Iterator[Judges]:
     if settings.provider.is_offline:
         yield Judges.offline(settings)
         return
     with Scratch(_FRAME) as folder:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
-        store = Store(keeping / CACHE_NAME, on_damage=warnings.warn)
+        judges = open_llm_judges(settings, StoredReplies(path=keeping / CACHE_NAME), rubric, tell)
         try:
-            judge = Transport(endpoint_of(settings), store, budget_of(settings))
-            yield Judges.llm(settings, judge, store, rubric)
+            yield judges
         finally:
-            store.end(keep=True)
+            judges.store.end(keep=True)
 
 
 def _line(result: CaseResult, *, with_history: bool) -> dict[str, Any]:

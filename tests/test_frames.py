@@ -200,8 +200,9 @@ def test_a_damaged_cache_is_a_warning(judge: FakeJudge, tmp_path: Path) -> None:
         azure={"endpoint": judge.url, "api_key": KEY},
         cache={"enabled": True, "directory": tmp_path},
     )
-    with pytest.warns(UserWarning, match="damaged"):
+    with pytest.warns(UserWarning, match="damaged") as caught:
         evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
+    assert {each.filename for each in caught} == {__file__}, "the line that called"
 
 
 def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None:

@@ -119,8 +119,8 @@ class StoredReplies:
     """Whether damage is an error; otherwise it is told, and what is intact is kept."""
     only: bool = False
     """Whether nothing is to be asked for beyond them."""
-    run: str
-    """The name of the run: what its commands took is kept under it."""
+    run: str = ""
+    """The name of the run: what its commands took is kept under it; empty for a run that is only one call."""
 
 
 def open_llm_judges(
@@ -136,6 +136,7 @@ def open_llm_judges(
     from rag_eval.store.reply_store import Store
 
     budget = budget_of(settings)
+    endpoint = endpoint_of(settings.without_entra() if replies.only else settings)
     store = Store(
         replies.path,
         another=replies.another,
@@ -144,10 +145,9 @@ def open_llm_judges(
         retry_errors=replies.retry_errors,
         on_network=tell,
     )
-    asked = settings.without_entra() if replies.only else settings
-    transport = Transport(endpoint_of(asked), store, budget, announce=tell)
+    transport = Transport(endpoint, store, budget, announce=tell)
     judge = StoredOnly(transport) if replies.only else transport
-    account = RunAccount(store, replies.run, fresh=replies.fresh)
+    account = RunAccount(store, replies.run, fresh=replies.fresh) if replies.run else None
     return replace(Judges.llm(settings, judge, store, rubric), account=account)
 
 
