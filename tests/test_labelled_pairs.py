@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from csv import DictReader
 from dataclasses import replace
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -690,6 +691,35 @@ def test_what_people_clearly_prefer_is_in_the_verdict(
     ended = run_cli(*words, "-o", "m.xlsx")
     assert ended.code == 0
     assert "Annotators prefer" not in ended.out
+
+
+def test_as_many_pairs_as_are_advised_are_enough(rag_eval: Run, tmp_path: Path) -> None:
+    """Of bots with few pairs, all must be drawn: the advice is for the smallest that can have 20 labels."""
+    compared_to = {("Atlas", "Birch"): 140, ("Atlas", "Cedar"): 25, ("Birch", "Cedar"): 12}
+    failed = PairVerdict("", Outcome.FAILED, reason="no reply", code="unreadable")
+    run = run_of(
+        140,
+        lambda row, one, other: (
+            (1.0 if row % 3 else -1.0) if row < 2 + compared_to[one, other] else replace(failed, other=other)
+        ),
+        BOTS[:3],
+    )
+    write_run(tmp_path / "run.json", run)
+    words = ("review", "run.json", "--pairs", "-o")
+    ended = rag_eval(*words, "few.xlsx", "--cases", "40")
+    assert ended.code == 0
+    advised = ceil(20 * (140 + 25 + 12) / 25)
+    impossible = (
+        "A win rate needs 20 labels of a pair of bots. Too few pairs can be labelled: Birch and Cedar 12."
+    )
+    assert ended.err.splitlines() == [
+        f"rag-eval: {impossible}",
+        "rag-eval: A win rate needs 20 labels of a pair of bots; Atlas and Cedar will have fewer. About "
+        f"{advised} pairs are enough (--cases).",
+    ]
+    ended = rag_eval(*words, "enough.xlsx", "--cases", f"{advised}")
+    assert (ended.code, ended.err) == (0, f"rag-eval: {impossible}\n")
+    assert "will have fewer" in rag_eval(*words, "less.xlsx", "--cases", f"{advised - 8}").err
 
 
 def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(

@@ -1642,6 +1642,18 @@ def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, record
     )
 
 
+def test_bots_that_can_never_have_enough_labels_are_named(
+    run_cli: Run, rag_eval: Run, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "in.xlsx", *rows_of(19))
+    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    ended = rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "500")
+    assert (ended.code, ended.err) == (
+        0,
+        "rag-eval: A corrected mean needs 20 labels of a bot. Too few cases can be labelled: A 19, B 19.\n",
+    )
+
+
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
     document = json.loads(recorded.read_text())
     for case in document["cases"]:

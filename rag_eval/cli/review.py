@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,8 +92,10 @@ def command(
     files = [ReviewFile.read(path) for path in without]
     if pairs:
         _refuse_with_pairs(metrics, show_scores=show_scores)
-    draw = _drawn_pairs if pairs else partial(_drawn_cases, metrics=metrics, shows_scores=show_scores)
-    review, earlier, joined = draw(recorded, files, cases, suspicious, seed, raters=_raters(raters))
+    wanted = _Wanted(recorded, files, cases, suspicious, seed, _raters(raters))
+    review, earlier, joined = (
+        _drawn_pairs(wanted) if pairs else _drawn_cases(wanted, metrics=metrics, shows_scores=show_scores)
+    )
     sheets = [path for path, file in zip(without, files, strict=True) if file in joined]
     if not review.to_label():
         remedy = f"compare the labels: {_comparison(run, sheets)}" if sheets else "leave out --without"
@@ -110,58 +112,56 @@ def command(
     remark(f"When the labels are complete, run: {_comparison(run, [*sheets, place])}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be drawn."""
+
+    run: "RecordedRun"
+    files: Sequence["ReviewFile"]
+    """Sheets of earlier draws."""
+    cases: int
+    suspicious: float
+    """Share of them."""
+    seed: int
+    raters: Sequence[str]
+
+
 _Drawn = tuple["Review", "EarlierSheets", Sequence["ReviewFile"]]
 """What is asked, what earlier sheets have, and those whose labels can be given together with the new ones."""
 
 
-def _drawn_cases(
-    recorded: "RecordedRun",
-    files: Sequence["ReviewFile"],
-    cases: int,
-    suspicious: float,
-    seed: int,
-    *,
-    raters: Sequence[str],
-    metrics: str | None,
-    shows_scores: bool,
-) -> _Drawn:
+def _drawn_cases(wanted: _Wanted, *, metrics: str | None, shows_scores: bool) -> _Drawn:
     from rag_eval.report.review_sheet import Review
     from rag_eval.results.sampling import draw_sample
     from rag_eval.tables.review_file import EarlierSheets
 
+    recorded = wanted.run
     measures = _measures(recorded, metrics)
-    earlier = EarlierSheets.of(files, (result.case for result in recorded.results))
+    earlier = EarlierSheets.of(wanted.files, (result.case for result in recorded.results))
     lines = {(result.case.row, result.case.bot): line for line, result in enumerate(recorded.results)}
     sample = draw_sample(
         recorded.results,
         measures,
-        cases,
-        suspicious=suspicious,
+        wanted.cases,
+        suspicious=wanted.suspicious,
         flags=recorded.facts.flags,
         drawn_before=frozenset(lines[place] for place in earlier.drawn),
         chosen_before=frozenset(lines[place] for place in earlier.chosen),
         strata_before=earlier.strata,
-        seed=seed,
+        seed=wanted.seed,
     )
     joined = earlier.joinable(sample.strata)
     labelled = {lines[place]: sheets for place, sheets in earlier.answered(joined).items()}
-    review = Review(recorded.facts, recorded.results, sample, measures, raters, shows_scores, labelled)
+    review = Review(recorded.facts, recorded.results, sample, measures, wanted.raters, shows_scores, labelled)
     return review, earlier, joined
 
 
-def _drawn_pairs(
-    recorded: "RecordedRun",
-    files: Sequence["ReviewFile"],
-    cases: int,
-    suspicious: float,
-    seed: int,
-    *,
-    raters: Sequence[str],
-) -> _Drawn:
+def _drawn_pairs(wanted: _Wanted) -> _Drawn:
     from rag_eval.report.review_sheet import PairReview, as_shown
     from rag_eval.results.sampling import draw_pairs, pairs_of
     from rag_eval.tables.review_file import BETTER, EarlierSheets, case_of_pair
 
+    recorded = wanted.run
     pairs = pairs_of(recorded.results)
     if not pairs:
         raise InputError(
@@ -170,19 +170,19 @@ def _drawn_pairs(
         )
     shown = [case_of_pair(*as_shown(pair)) for pair in pairs]
     lines = {(case.row, case.bot): line for line, case in enumerate(shown)}
-    earlier = EarlierSheets.of(files, shown)
+    earlier = EarlierSheets.of(wanted.files, shown)
     sample = draw_pairs(
         pairs,
-        cases,
-        suspicious=suspicious,
+        wanted.cases,
+        suspicious=wanted.suspicious,
         drawn_before=frozenset(lines[place] for place in earlier.drawn),
         chosen_before=frozenset(lines[place] for place in earlier.chosen),
-        seed=seed,
+        seed=wanted.seed,
     )
     joined = earlier.joinable(sample.strata)
     labelled = {lines[place]: sheets for place, sheets in earlier.answered(joined).items()}
     review = PairReview(
-        recorded.facts, recorded.results, sample, [BETTER], raters, labelled=labelled, pairs=pairs
+        recorded.facts, recorded.results, sample, [BETTER], wanted.raters, labelled=labelled, pairs=pairs
     )
     return review, earlier, joined
 
@@ -295,18 +295,27 @@ def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str
 
 
 def _advice(review: "Review", earlier: "EarlierSheets", suspicious: float) -> Iterator[str]:
-    """Which bots get no corrected mean of this many labels."""
+    """Which bots get no corrected mean of this many labels, and how many are enough, if any number is."""
     from rag_eval.results.human_alignment import FEWEST_LABELS
     from rag_eval.tables.review_file import bot_words, group_of
 
     sample = review.sample
     drawn = Counter(group_of(review.case_of(case).bot) for case in sample.cases if case.stratum)
     drawn.update(group_of(bot) for _, bot in earlier.drawn)
-    few = [bot_words(bot) for bot in sample.strata if drawn[bot] < FEWEST_LABELS]
+    sizes = {
+        bot: sum(max(counts.values()) for counts in strata.values()) for bot, strata in sample.strata.items()
+    }
+    rule = f"A {review.estimate} needs {FEWEST_LABELS} labels of a {review.group}"
+    small = [f"{bot_words(bot)} {size:,}" for bot, size in sizes.items() if size < FEWEST_LABELS]
+    if small:
+        yield f"{rule}. Too few {review.noun}s can be labelled: {', '.join(small)}."
+    few = [bot for bot, size in sizes.items() if drawn[bot] < FEWEST_LABELS <= size]
     if few:
+        smallest = min(size for size in sizes.values() if size >= FEWEST_LABELS)
+        enough = ceil(FEWEST_LABELS * sum(sizes.values()) / smallest / (1 - suspicious))
         yield (
-            f"A {review.estimate} needs {FEWEST_LABELS} labels of a {review.group}; {', '.join(few)} will have fewer. "
-            f"About {ceil(FEWEST_LABELS * len(sample.strata) / (1 - suspicious))} cases are enough (--cases)."
+            f"{rule}; {', '.join(map(bot_words, few))} will have fewer. About {enough:,} {review.noun}s are enough "
+            "(--cases)."
         )
 
 
