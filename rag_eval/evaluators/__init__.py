@@ -12,7 +12,7 @@ from rag_eval.evaluators.base import (
 )
 from rag_eval.evaluators.chunk_ids import MissingChunkWarning
 from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkPrecisionResult, ChunkRelevance
-from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
+from rag_eval.evaluators.chunk_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
 from rag_eval.evaluators.faithfulness import Faithfulness, FaithfulnessResult, StatementEvaluation
 from rag_eval.evaluators.report_metrics import as_metric
 

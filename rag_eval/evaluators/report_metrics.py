@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from rag_eval.evaluators.base import ContextEvaluation, Result
 from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkRelevance
-from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecall
+from rag_eval.evaluators.chunk_recall import ChunkRecallEvaluation, ContextRecall
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import Case, Evidence, Score
 

@@ -53,7 +53,7 @@ class Evaluation:
         self._began = time.monotonic()
         self.judges = judges
         self.redactor = Redactor() if judges.is_proxy else redactor_of(settings)
-        self._shortener = Shortener(None) if judges.is_proxy else shortener_of(settings)
+        self._shortener = Shortener(None) if judges.is_proxy else _shortener_of(settings)
         self._workers = workers or settings.evaluation.workers
         self._scheduler = Scheduler(
             judges.judge,
@@ -268,7 +268,7 @@ async def _score(metric: Metric, case: Case, samples: int) -> Score:
     return mean_score(await gather([sampled(metric.measure(case), number) for number in range(samples)]))
 
 
-def shortener_of(settings: Settings) -> Shortener:
+def _shortener_of(settings: Settings) -> Shortener:
     """Cuts the contexts and earlier turns that an LLM judge must not see whole."""
     limits = settings.limits
     most = limits.max_prompt_tokens if limits.long_prompts == "truncate" else None
@@ -282,6 +282,6 @@ def redactor_of(settings: Settings) -> Redactor:
 
 def cuts_in(settings: Settings, rows: Iterable[Row]) -> dict[tuple[int, str], str]:
     """By row and bot: what the judge does not see of a context or of earlier turns, in words."""
-    redactor, shortener = redactor_of(settings), shortener_of(settings)
+    redactor, shortener = redactor_of(settings), _shortener_of(settings)
     notes = ((case, shortener.note(redactor.case(case))) for row in rows for case in row.cases)
     return {(case.row, case.bot): words for case, words in notes if words}
