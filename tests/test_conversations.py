@@ -194,6 +194,10 @@ def test_a_history_that_cannot_be_read_is_named_with_its_labels(run_cli: Run, tm
 TOOLS = {
     "zendesk": ("ticket_id", "author_role", "body", "end-user", "agent"),
     "chatwoot": ("conversation_id", "message_type", "content", "incoming", "outgoing"),
+    "chatwoot agents": ("conversation_id", "sender_type", "content", "Contact", "User"),
+    "chatwoot contacts": ("conversation_id", "sender_type", "content", "Contact", "AgentBot"),
+    "intercom": ("conversation_id", "author_type", "body", "user", "admin"),
+    "intercom contacts": ("conversation_id", "author type", "body", "contact", "bot"),
     "chatwoot bot": ("conversation_id", "sender_type", "content", "customer", "agent_bot"),
 }
 """Names of the id, the speaker and the text, and who speaks."""
@@ -206,8 +210,15 @@ def test_messages_of_help_desks_are_read(tool: str, tmp_path: Path) -> None:
         header,
         *(["7", name, said] for name, said in zip((user, bot) * 2, (*TEXTS, "And?", "No."), strict=True)),
     ]
-    _, second = read_table(write_table(tmp_path / "a.csv", *rows)).rows
+    table = read_table(write_table(tmp_path / "a.csv", *rows))
+    assert table.bots == ("bot",)
+    _, second = table.rows
     assert (second.query, second.cases[0].response, second.cases[0].history) == ("And?", "No.", TURNS)
+
+
+def test_words_for_speakers_in_fields_begin_no_turn_of_a_text() -> None:
+    text = "User: Whom do I ask? Assistant: Contact: info@lib.org, Admin: Anna.\nContact: by phone, too."
+    assert [turn.role for turn in turns_of(text)] == ["user", "assistant"]
 
 
 def test_conversations_of_training_data_are_read(tmp_path: Path) -> None:
@@ -230,6 +241,11 @@ def test_messages_of_unknown_speakers_are_refused_with_their_names(run_cli: Run,
     rows = [*rows[:1], *(["c1", name, "text"] for name in ("user", "bot", "Anna", "user"))]
     write_table(tmp_path / "a.csv", *rows)
     assert "who is the bot ('Anna'); write user" in run_cli("a.csv", "--show").err
+
+
+@pytest.mark.parametrize("text", ["N/A", "None", "-", " – ", "nan", "null", "(none)"])
+def test_a_word_for_nothing_is_no_turn(text: str) -> None:
+    assert turns_of(text) == ()
 
 
 @pytest.mark.parametrize("text", ["", " ", "[]", "{}", "null"])
@@ -316,6 +332,39 @@ def test_a_column_that_somebody_named_must_have_turns(run_cli: Run, tmp_path: Pa
     )
     (tmp_path / "config.ini").write_text("[columns]\nhistory = Before\n")
     assert "row 3, column 'Before' (C): contains no turns" in run_cli("a.csv", "--judge", "offline").err
+
+
+def test_turns_of_some_rows_do_not_count_while_those_of_others_cannot_be_read(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Or a bot would be judged with the turns of some rows and without those of others."""
+    rows = [[f"q{n}", "a", "User: Hi Assistant: Hello" if n % 2 else ""] for n in range(8)]
+    rows[2][2] = rows[5][2] = "Anna: Hi\nOtto: Yes?"
+    write_table(tmp_path / "a.csv", ["Query", "Bot_A", "History"], *rows)
+    ended = run_cli("a.csv", "-o", "r.xlsx", **azure(judge))
+    assert ended.code == 2
+    for row in (4, 7):
+        assert (
+            f"row {row}, column 'History' (C): begins lines with 'Anna', 'Otto', but contains no turns"
+            in ended.err
+        )
+    assert (
+        "; or clear the cell, or add --map History=ignore to judge all rows without earlier turns"
+        in ended.err
+    )
+    assert not judge.requests
+    assert run_cli("a.csv", "-o", "r.xlsx", "--map", "History=ignore", **azure(judge)).code == 0
+    assert '"history"' not in "".join(request.prompt for request in judge.requests)
+
+
+def test_a_column_of_which_few_cells_have_turns_is_not_used_and_the_warning_counts_them(
+    tmp_path: Path,
+) -> None:
+    rows = [[f"q{n}", "a", "Anna: Hi\nOtto: Yes?" if n else "User: Hi"] for n in range(3)]
+    table = read_table(write_table(tmp_path / "a.csv", ["Query", "Bot_A", "History"], *rows))
+    assert table.with_history == 0
+    assert "because the text in row 3 begins lines with 'Anna', 'Otto'" in table.warnings[0]
+    assert "(2 of the first 3 cells contain none)" in table.warnings[0]
 
 
 def test_a_column_called_history_without_turns_changes_nothing(

@@ -112,6 +112,8 @@ def turns_in(value: object) -> tuple[Turn, ...] | None:
     if value in ([], {}, None):
         return ()
     if isinstance(value, str):
+        if value.strip(" ()").casefold() in _NOTHING:
+            return ()
         return _not_blank(turns_of_text(value)) or None
     if isinstance(value, dict):  # as frameworks store a conversation: {"messages": [...]}
         lists = [each for each in value.values() if isinstance(each, list)]
@@ -128,6 +130,10 @@ def turns_in(value: object) -> tuple[Turn, ...] | None:
         pairs = [item for item in value if isinstance(item, list) and len(item) == 2]
         turns = [turn for pair in pairs for turn in _alternating(pair)] if len(pairs) == len(value) else []
     return _not_blank(turns) or None
+
+
+_NOTHING = frozenset(("none", "null", "nan", "n/a", "na", "-", "–", "—"))
+"""Words of exports for a cell without turns."""
 
 
 def _pair(item: Mapping[str, Any]) -> Iterator[Turn]:

@@ -12,7 +12,7 @@ from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import BadCell, Cell, ChatMessage, as_message, cell_at, column_letter
 from rag_eval.tables.columns import Asked, ColumnUse, Named, matches
 from rag_eval.tables.names import folded, is_conversation, names_bots
-from rag_eval.tables.speakers import is_speaker, is_speakers, role_of
+from rag_eval.tables.speakers import is_speaker, is_speakers, role_of, roles_of
 
 Row = tuple[int, Sequence[Cell]]
 
@@ -43,8 +43,18 @@ _NUMBER, _DATE = re.compile(r"\d{1,15}(?:\.\d+)?"), re.compile(r"\d{4}-\d\d-\d\d
 class Messages:
     """Such a table, once its columns are known; its rows are walked over once."""
 
-    def __init__(self, place: str, header: Sequence[Cell], columns: Mapping[str, int], room: Room) -> None:
-        """`columns` has the positions of "speaker", "text", "conversation" and, if there is one, "bot"."""
+    def __init__(
+        self,
+        place: str,
+        header: Sequence[Cell],
+        columns: Mapping[str, int],
+        roles: Mapping[str, str],
+        room: Room,
+    ) -> None:
+        """`columns` has the positions of "speaker", "text", "conversation" and, if there is one, "bot".
+
+        `roles` are those of the speakers of the first rows, in lower case.
+        """
         self._place = place
         self._header = header
         self._speaker, self._text = columns["speaker"], columns["text"]
@@ -53,6 +63,7 @@ class Messages:
         self._order = next(
             (n for n, name in enumerate(header) if isinstance(name, str) and folded(name) in _ORDERS), None
         )
+        self._roles = roles
         self._room = room
         self._said: dict[str, list[tuple[str, Turn, int, Sequence[Cell]]]] = defaultdict(list)
         """By conversation: bot, turn, number and cells of each message so far."""
@@ -62,8 +73,9 @@ class Messages:
 
     @property
     def header(self) -> list[Cell]:
-        """The header with a column for the question and one for the answer."""
-        return [*self._header, *(f"{self._header[self._text]}.{name}" for name in ("query", "response"))]
+        """The header with a column for the question and one for the answer: bot, if no column has names of bots."""
+        text = self._header[self._text]
+        return [*self._header, f"{text}.query", "bot" if self._bot is None else f"{text}.response"]
 
     def asked(self, asked: Asked) -> Asked:
         """With the roles of its columns."""
@@ -100,7 +112,7 @@ class Messages:
             self._refuse(
                 number, self._speaker, f"'{speaker[:40]}' is not a speaker such as user or assistant"
             )
-        role = role_of(speaker)
+        role = self._roles.get(speaker.lower(), role_of(speaker))
         if not role:
             return None
         text = cells[self._text]
@@ -197,7 +209,8 @@ def find_messages(
     others = [index for index in bots if index not in found.values()]
     if len({*found.values()}) < len(found):
         return None
-    return Messages(place, header, found | ({"bot": others[0]} if others else {}), room)
+    roles = roles_of(speakers_in(rows, speakers[0]))
+    return Messages(place, header, found | ({"bot": others[0]} if others else {}), roles, room)
 
 
 def names_speakers(name: Cell, header: Sequence[Cell]) -> bool:

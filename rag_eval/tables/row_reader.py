@@ -29,7 +29,7 @@ from rag_eval.tables.chunking import (
     split_cell,
     why_broken,
 )
-from rag_eval.tables.columns import WIDE, Columns, ColumnUse, unused_amounts
+from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option, unused_amounts
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several, squeezed
@@ -253,8 +253,24 @@ class RowReader:
         ]
 
     def _turns(self, number: int, index: int, cell: Cell, query: str) -> tuple[Turn, ...]:
-        turns = None if isinstance(cell, BadCell) else self._parsed(number, index, cell, turns_of)
+        turns = (
+            None if isinstance(cell, BadCell) else self._parsed(number, index, cell, self._turns_of(index))
+        )
         return before_query(turns or (), query)
+
+    def _turns_of(self, index: int) -> Callable[[str], tuple[Turn, ...]]:
+        """Reads a cell of the column. Some rows must not be judged with their turns and others without."""
+
+        def read(text: str) -> tuple[Turn, ...]:
+            try:
+                return turns_of(text)
+            except ValueError as error:
+                ignore = map_option(self.columns.used[index], "ignore")
+                raise ValueError(
+                    f"{error}; or clear the cell, or add {ignore} to judge all rows without earlier turns"
+                ) from None
+
+        return read
 
     def report_broken_lists(self) -> None:
         """What begins like a list and is none is an error where other cells of the column are lists."""

@@ -22,6 +22,8 @@ BOTS = (
     "アシスタント", "ボット", "モデル", "助手", "智能助手", "助理", "机器人", "機器人", "客服", "模型",
 )  # fmt: skip
 """Usual words in English, French, German, Spanish, Portuguese, Italian, Dutch, Japanese and Chinese."""
+_IN_FIELDS = {"contact": USER, "admin": ASSISTANT}
+"""In columns and fields for the speaker, as of Chatwoot and Intercom. In texts, "Contact:" is no turn."""
 _OTHERS = (
     "system", "developer", "tool", "function", "système", "systeem", "sistema", "herramienta", "werkzeug", "系统",
     "系統", "システム",
@@ -37,7 +39,14 @@ _ANSWERS = (
 
 def is_speakers(words: Collection[str]) -> bool:
     """Whether words are those for the speakers of chats, the user and the bot among them."""
-    return {USER, ASSISTANT} <= {role_of(word) for word in words} and all(map(is_speaker, words))
+    return {USER, ASSISTANT} <= {*roles_of(words).values()} and all(map(is_speaker, words))
+
+
+def roles_of(words: Collection[str]) -> dict[str, str]:
+    """The roles of the speakers of one table; as Chatwoot writes it, a user who answers a contact is the bot's side."""
+    plain = {_plain(word) for word in words}
+    is_contacted = {"contact", "user"} <= plain and "admin" not in plain
+    return {word: ASSISTANT if is_contacted and _plain(word) == USER else role_of(word) for word in words}
 
 
 def is_speaker(word: str) -> bool:
@@ -48,6 +57,10 @@ def is_speaker(word: str) -> bool:
 def role_of(speaker: str) -> str:
     """USER or ASSISTANT, whether numbered or not; '' for anybody else."""
     word = _plain(speaker)
+    return _IN_FIELDS.get(word) or _role_in_text(word)
+
+
+def _role_in_text(word: str) -> str:
     return USER if word in USERS else ASSISTANT if word in BOTS else ""
 
 
@@ -150,12 +163,12 @@ def _alternate(values: Sequence[str]) -> bool:
 
 def _role_of_label(label: str) -> str:
     word = _plain(label)
-    return USER if word in _QUESTIONS else ASSISTANT if word in _ANSWERS else role_of(label)
+    return USER if word in _QUESTIONS else ASSISTANT if word in _ANSWERS else _role_in_text(word)
 
 
 def _role_by_words(label: str) -> str:
     """Of the label, or of the only word in it that is known, as in 'Support bot'."""
-    roles = {role_of(word) for word in label.split()} - {""}
+    roles = {_role_in_text(_plain(word)) for word in label.split()} - {""}
     return _role_of_label(label) or (roles.pop() if len(roles) == 1 else "")
 
 

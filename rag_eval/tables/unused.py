@@ -96,18 +96,22 @@ class FirstRows:
         return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
 
     def why_no_turns(self, index: int) -> str | None:
-        """Why a cell that looks like a chat has no turns, with its row; '' for other cells without any.
+        """Why most cells of a column have no turns, with the first that looks like a chat; '' if none looks so.
 
-        None if all that the column holds are turns of conversations, also if it holds nothing.
+        None if most cells that hold something are turns of conversations, also if the column holds nothing.
         """
+        with_turns, faults, why = 0, 0, ""
         for number, cells in self._rows:
             cell = cell_at(cells, index)
             text = "" if isinstance(cell, BadCell) else cell
             try:
-                turns_of(text)
+                with_turns += bool(turns_of(text))
             except ValueError as error:
-                return f"the text in row {number} {error}" if labels_in(text) else ""
-        return None
+                faults += 1
+                why = why or (f"the text in row {number} {error}" if labels_in(text) else "")
+        if not faults or with_turns >= faults:
+            return None
+        return f"{why} ({faults:,} of the first {with_turns + faults:,} cells contain none)" if why else ""
 
     def why_no_amounts(self, index: int, role: str) -> str | None:
         """Why most cells of a column are not amounts of this role, with the first such row; '' if they are.
