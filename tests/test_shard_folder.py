@@ -13,7 +13,7 @@ from conftest import KEY, Run, azure, wait_for, with_json_and_page
 from fake_judge import FakeJudge, Request, error
 from files import sheet_of
 from forking import Forker
-from test_shards import BATCHED, IN_THIS_PROCESS, children_of, parts_of, singles, table_of, told
+from test_shards import BATCHED, IN_THIS_PROCESS, children_of, parts_of, sharded, singles, table_of, told
 
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_run import ShardedRun
@@ -133,9 +133,7 @@ def test_folders_with_nothing_else_in_them_are_removed(tmp_path: Path) -> None:
 def test_nothing_is_left_of_replies_in_a_folder_of_its_own(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=2, size=1)
     assert rag_eval(*command, "--max-calls", 20, **azure(judge)).code == 4
     assert {"replies", "grants"} <= {path.name for path in (tmp_path / "out").iterdir()}
     assert rag_eval(*command, "--max-calls", 1000, **azure(judge)).code == 0
@@ -158,9 +156,7 @@ def make_a_folder(path: Path) -> None:
 def test_rows_that_are_damaged_are_read_again_and_nothing_finished_is_paid_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge, damage: Callable[[Path], None]
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=3, size=1)
     assert rag_eval(*command, **azure(judge)).code == 0
     folder, whole = RunFolder(tmp_path / "out"), told(tmp_path / "out/report.json")
     rows, finished = folder.input(1).read_bytes(), parts_of(folder.root)
@@ -182,9 +178,7 @@ def test_rows_that_are_damaged_are_read_again_and_nothing_finished_is_paid_again
 def test_replies_that_were_paid_for_are_used_when_rows_are_read_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=3, size=1)
     assert rag_eval(*command, "--max-calls", 25, **azure(judge)).code == 4
     folder = RunFolder(tmp_path / "out")
     for number in range(3):
@@ -197,9 +191,7 @@ def test_replies_that_were_paid_for_are_used_when_rows_are_read_again(
 
 
 def test_rows_of_cases_that_failed_are_read_again(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=2, size=1)
 
     def fail(request: Request) -> Any:
         is_one = "question 1" in request.prompt and request.task != "preflight"
@@ -294,9 +286,7 @@ def test_input_that_is_read_as_other_rows_now_is_refused(
 def test_a_dry_run_reads_damaged_rows_again_and_writes_nothing(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=3, size=1)
     assert rag_eval(*command, **azure(judge)).code == 0
     folder = RunFolder(tmp_path / "out")
     folder.results(1).unlink()
@@ -381,9 +371,7 @@ def test_the_address_of_a_judge_that_is_not_asked_is_not_written() -> None:
 def test_a_folder_with_the_name_of_a_part_is_refused_before_anything_is_paid(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge, kind: str
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=3, size=1)
     assert rag_eval(*command, **azure(judge)).code == 0
     (path,) = (tmp_path / "out" / kind).glob("part-00001.*")
     make_a_folder(path)

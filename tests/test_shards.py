@@ -78,6 +78,13 @@ def table_of(path: Path, rows: int = 14, seed: int = 0) -> Path:
     return path
 
 
+def sharded(folder: Path, *, rows: int, size: int) -> tuple[Any, ...]:
+    """The command that judges `in.xlsx`, with so many rows, in shards of `size` rows, in this process."""
+    (folder / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(folder / "in.xlsx", rows=rows)
+    return ("in.xlsx", "-o", "out", "--shard-rows", size)
+
+
 def told(path: Path) -> dict[str, Any]:
     """A run's JSON without what differs between two runs of the same thing."""
     document: dict[str, Any] = json.loads(path.read_text())
@@ -245,9 +252,7 @@ def test_another_input_or_another_reading_is_refused(rag_eval: Run, tmp_path: Pa
 def test_other_weights_count_again_and_another_judge_judges_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=4)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 2)
+    command = sharded(tmp_path, rows=4, size=2)
     assert rag_eval(*command, **azure(judge)).code == 0
     judged, before = len(judge.requests), told(tmp_path / "out/report.json")
     assert judged > 20
@@ -283,9 +288,7 @@ def test_flagged_cases_are_still_named_when_shards_are_counted_again(
 def test_another_judge_judges_finished_shards_again_only_if_that_is_asked_for(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = sharded(tmp_path, rows=3, size=1)
     assert rag_eval(*command, **azure(judge)).code == 0
     files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     judged = len(judge.requests)
@@ -322,9 +325,7 @@ def test_what_the_offline_judge_did_is_done_again_at_once(rag_eval: Run, tmp_pat
 def test_cases_that_failed_are_judged_again_and_nothing_else_is(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=4)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 2)
+    command = sharded(tmp_path, rows=4, size=2)
 
     def fail(request: Request) -> Any:
 
@@ -686,9 +687,7 @@ def test_a_file_under_two_names_is_read_once(tmp_path: Path) -> None:
 
 def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """A run here is stopped by its cap, then a job array is, then a run here ends it: nothing is paid twice."""
-    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    command = ("in.xlsx", "-o", "out", "--shard-rows", 3)
+    command = sharded(tmp_path, rows=3, size=3)
     cap = ("--max-calls", 15)
     assert rag_eval(*command, *cap, **azure(judge)).code == 4
     assert 0 < len(judge.requests) <= 15
