@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from conftest import Run, azure, read_sheet
+from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import FakeJudge
 from files import write_table
 from jsonschema import Draft202012Validator
@@ -671,6 +671,45 @@ def test_from_a_run_to_the_win_rate_of_people(
     assert read_sheet(tmp_path / "again.xlsx", "Human Preferences") == read_sheet(
         tmp_path / "l.xlsx", "Human Preferences"
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "answer", "told"),
+    [
+        (
+            12,
+            lambda row, first, second: "first" if row % 2 else "second",
+            "Labels: a corrected win rate needs 20 labelled queries of two bots; too few for Atlas and Birch (12).",
+        ),
+        (
+            30,
+            prefers("Atlas"),
+            "Labels: no corrected win rate for Atlas and Birch (30); all labels say the same, or the judge failed on "
+            "too many of these queries.",
+        ),
+        (40, lambda row, first, second: "first" if row % 2 else "second", ""),
+    ],
+)
+def test_an_empty_corrected_win_rate_is_explained(
+    rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path, count: int, answer: Opinion, told: str
+) -> None:
+    """Below the table of the sheet, on the page and in the terminal."""
+    rag_eval("review", "run.json", "--pairs", "-o", "review.xlsx", "--cases", f"{count}", "--raters", "anna")
+    fill(tmp_path / "review.xlsx", answer)
+    ended = run_cli(
+        "run.json", "--report-only", "--labels", "review.xlsx", "-o", "l.xlsx", "--html", "l.html"
+    )
+    assert ended.code == 0, ended.err
+    boxes = read_boxes(tmp_path / "l.xlsx")
+    page = (tmp_path / "l.html").read_text(encoding="utf-8")
+    line = read_sheet(tmp_path / "l.xlsx", "Human Preferences")[0]
+    assert (line["Corrected Win Rate"] is None) is bool(told)
+    if told:
+        assert told in boxes
+        assert told in page
+        assert told in " ".join(ended.out.split())
+    else:
+        assert not [each for each in (boxes, page, ended.out) if "corrected win rate" in str(each)]
 
 
 def test_what_people_clearly_prefer_is_in_the_verdict(

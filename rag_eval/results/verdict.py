@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import ECHO
 from rag_eval.records import MATCHING, METRIC_LABELS, OFFLINE, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
-from rag_eval.results.human_alignment import PEOPLE
+from rag_eval.results.human_alignment import FEWEST_LABELS, PEOPLE
 from rag_eval.results.paired import Direction
 from rag_eval.results.summary import (
     FEWEST_ROWS,
@@ -748,7 +748,8 @@ def trust_words(found: "HeadToHead") -> Iterator[str]:
 
 
 def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
-    """How far the judge and people agree on pairs, and two people with each other, one sentence each."""
+    """How far the judge and people agree on pairs, and two people with each other, one sentence each; and which bots
+    have no corrected win rate."""
     for each in found.agreements if found else ():
         decided, kappa = each.decided, each.kappa
         if not each.count or kappa.raw is None:
@@ -763,6 +764,26 @@ def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
         who = " and ".join("annotators" if name == PEOPLE else _short(name) for name in each.raters)
         yield (
             f"Labels: {who} prefer the same in {percent(kappa.raw)} of {_counted(each.count, 'pair')}{only}{beyond}."
+        )
+    yield from _uncorrected_words(found.pairs if found else ())
+
+
+def _uncorrected_words(pairs: "Sequence[PairSummary]") -> Iterator[str]:
+    """Why a corrected win rate is missing, for all labelled bots at once."""
+    missing: dict[bool, list[str]] = {True: [], False: []}
+    for pair in pairs:
+        if pair.people and not pair.people.corrected:
+            bots = f"{_short(pair.one)} and {_short(pair.other)} ({pair.people.queries:,})"
+            missing[pair.people.queries < FEWEST_LABELS].append(bots)
+    if missing[True]:
+        yield (
+            f"Labels: a corrected win rate needs {FEWEST_LABELS} labelled queries of two bots; too few for "
+            f"{enumerated(missing[True])}."
+        )
+    if missing[False]:
+        yield (
+            f"Labels: no corrected win rate for {enumerated(missing[False])}; all labels say the same, or the "
+            "judge failed on too many of these queries."
         )
 
 
