@@ -216,6 +216,38 @@ def test_messages_of_help_desks_are_read(tool: str, tmp_path: Path) -> None:
     assert (second.query, second.cases[0].response, second.cases[0].history) == ("And?", "No.", TURNS)
 
 
+@pytest.mark.parametrize("name", ["transcript", "Chat", "conversation", "messages", "Gesprächsverlauf"])
+def test_a_chat_in_one_text_is_a_query_its_answer_and_the_turns_before(name: str, tmp_path: Path) -> None:
+    said = zip(("User", "Assistant") * 2, (*TEXTS, "And?", "No."), strict=True)
+    whole = "\n".join(f"{speaker}: {text}" for speaker, text in said)
+    write_table(
+        tmp_path / "a.csv", [name, "Context"], [whole, "No."], ["Kunde: Preis?\nBot: 2 Euro.", "2 Euro"]
+    )
+    table = read_table(tmp_path / "a.csv")
+    first, second = (row.cases[0] for row in table.rows)
+    assert (first.query, first.response, first.history) == ("And?", "No.", TURNS)
+    assert (second.query, second.response, second.history) == ("Preis?", "2 Euro.", ())
+    assert table.with_history == 1
+
+
+def test_a_text_that_is_no_chat_among_others_is_named_with_its_row(run_cli: Run, tmp_path: Path) -> None:
+    chat = "User: Hi\nAssistant: Hello."
+    write_table(tmp_path / "a.csv", ["transcript", "Context"], [chat, "c"], ["We spoke of cars.", "c"])
+    ended = run_cli("a.csv", "--judge", "offline")
+    assert ended.code == 2
+    assert (
+        "Column 'transcript' (A) begins with chats or objects and was not used, because the text in row 3"
+        in ended.err
+    )
+
+
+def test_a_chat_in_a_text_next_to_queries_or_responses_is_no_case(tmp_path: Path) -> None:
+    chat = "User: Hi\nAssistant: Hello."
+    write_table(tmp_path / "a.csv", ["Query", "Bot_A", "Chat", "Context"], ["q", chat, chat, chat])
+    case = case_of(tmp_path / "a.csv")
+    assert (case.query, case.response, case.chunks, case.history) == ("q", chat, (chat,), ())
+
+
 def test_words_for_speakers_in_fields_begin_no_turn_of_a_text() -> None:
     text = "User: Whom do I ask? Assistant: Contact: info@lib.org, Admin: Anna.\nContact: by phone, too."
     assert [turn.role for turn in turns_of(text)] == ["user", "assistant"]

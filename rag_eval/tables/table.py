@@ -268,10 +268,16 @@ def _with_fields(
     form, header_row, last = given
     with open_sheet(path, opened.name or None, form, header_row) as again:
         below = dropwhile(lambda row: row[0] <= last, again.rows)
-        fields = fields_of(columns, header, below, texts | of_bots | parts)
+        odd: dict[int, int] = {}
+        fields = fields_of(columns, header, below, texts | of_bots | parts, odd)
     uses = {index: ColumnUse(column_letter(index), names[index], "") for index in fields}
     _refuse_objects(place_of(path, opened.name), uses, {index: named[index] for index in texts}, fields)
-    notes = []
+    notes = [
+        f"Column {ColumnUse(column_letter(index), names[index], '')} begins with chats or objects and was not used, "
+        f"because the text in row {number} is not one; correct or clear the cell, or leave the row out of the file."
+        for index, number in odd.items()
+        if with_chats and index not in texts
+    ]
     for index in fields.keys() - texts if of_bots else ():
         every = fields[index]
         fields[index] = [

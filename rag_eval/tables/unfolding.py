@@ -1,6 +1,7 @@
 """Columns of objects written as text, such as `input` and `output` of traces, to a column for each field.
 
-A chat is an object too, of a query and a response, if the table has no other responses.
+A chat is an object too, of a query and a response, if the table has no other responses; also one written as a text with
+speakers, if the column has queries by its name or is called so.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -9,9 +10,10 @@ from typing import Any
 
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
 from rag_eval.tables.chats import last_turn
-from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meaning_of
+from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, folded, meaning_of
 from rag_eval.tables.nested import flattened, structure
 from rag_eval.tables.sheets import value_cell
+from rag_eval.tables.speakers import turns_of_text
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
 
@@ -28,35 +30,64 @@ def columns_of_objects(
     So do `given` ones, whatever their names.
     """
     first = list(islice(rows, _PEEKED))
-    found = [
-        index
-        for index, name in enumerate(header)
-        if isinstance(name, str) and (index in given or _has_role(name))
-        if fields_of([index], header, iter(first), given)
-    ]
-    return [index for index in found if _is_wanted(index, first, with_chats)], chain(first, rows)
+    names = {index: name for index, name in enumerate(header) if isinstance(name, str)}
+    queries = {index for index, name in names.items() if _role(name) == QUERY}
+    texts = queries or {index for index, name in names.items() if folded(name) in _CHATS}
+    # Of chats the first one tells: a later cell that is none is to be named.
+    told = {
+        index: [row for row in first if cell_at(row[1], index)][:1]
+        if with_chats and index in texts
+        else first
+        for index, name in names.items()
+        if index in given or index in texts or _has_role(name)
+    }
+    found = [index for index, rows_of in told.items() if fields_of([index], header, iter(rows_of), given)]
+    texts |= {*given}
+    wanted = [index for index in found if _is_wanted(index, first, with_chats, in_text=index in texts)]
+    return wanted, chain(first, rows)
 
 
-def _is_wanted(column: int, rows: Sequence[tuple[int, Sequence[Cell]]], with_chats: bool) -> bool:
+_CHATS = frozenset(
+    (
+        "transcript", "transcripts", "chat", "chat transcript", "chat log", "conversation transcript", "dialogue",
+        "dialog", "chatverlauf", "gesprächsverlauf", "transkript", "transcripción", "transcrição", "trascrizione",
+        "对话", "對話", "会話",
+    )
+)  # fmt: skip
+"""Names of columns with a whole chat in each cell, if no column has queries. As `folded` writes them."""
+
+
+def _is_wanted(
+    column: int, rows: Sequence[tuple[int, Sequence[Cell]]], with_chats: bool, *, in_text: bool
+) -> bool:
     """Whether its fields are to be columns: those of chats only if somebody answers, and if that is asked for."""
-    turns = [turn for _, cells in rows if (turn := _turn(cell_at(cells, column))) is not None]
-    return not turns or (with_chats and any(RESPONSE in turn for turn in turns))
+    found = [cell_at(cells, column) for _, cells in rows]
+    turns = {cell: turn for cell in found if (turn := _turn(cell)) is not None}
+    if not in_text and any(structure(cell, "[", "]") is None for cell in turns):
+        return False
+    return not turns or (with_chats and any(RESPONSE in turn for turn in turns.values()))
 
 
 def fields_of(
-    columns: Sequence[int], header: Sequence[Cell], rows: Rows, given: Collection[int]
+    columns: Sequence[int],
+    header: Sequence[Cell],
+    rows: Rows,
+    given: Collection[int],
+    others: dict[int, int] | None = None,
 ) -> dict[int, list[str]]:
     """The paths of the fields of each column of objects: every cell is one or blank, and some field has a role.
 
-    Of `given` columns no field needs one.
+    Of `given` columns no field needs one. `others` receives the number of the first row with anything else, by column.
     """
     paths: dict[int, dict[str, None]] = {index: {} for index in columns}
-    for _, cells in rows:
+    for number, cells in rows:
         for index in list(paths):
             cell = cell_at(cells, index)
             found = _object(cell) if cell else {}
             if found is None:
                 del paths[index]
+                if others is not None:
+                    others[index] = number
             else:
                 paths[index].update(dict.fromkeys(found))
     return {
@@ -67,8 +98,12 @@ def fields_of(
 
 
 def _has_role(name: str) -> bool:
+    return _role(name) in _ROLES
+
+
+def _role(name: str) -> str | None:
     meaning = meaning_of(name, has_prefixed=False)
-    return meaning is not None and meaning.role in _ROLES
+    return meaning.role if meaning else None
 
 
 def unfolded(header: Sequence[Cell], rows: Rows, fields: dict[int, list[str]]) -> tuple[list[Cell], Rows]:
@@ -103,4 +138,6 @@ def _object(cell: Cell) -> dict[str, Any] | None:
 
 def _turn(cell: Cell) -> dict[str, str] | None:
     value = structure(cell, "[", "]")
+    if value is None and isinstance(cell, str) and not isinstance(cell, JsonText):
+        value = [{"role": turn.role, "content": turn.content} for turn in turns_of_text(cell)] or None
     return {} if value == [] else last_turn(value)
