@@ -118,7 +118,7 @@ def _high(value: float) -> float:
     return 10 + (1 - value) * (_TALL - 24)
 
 
-class Mark(NamedTuple):
+class BotMark(NamedTuple):
     """A bot in a chart of two figures."""
 
     name: str
@@ -132,7 +132,7 @@ class Mark(NamedTuple):
 
 
 def scatter(
-    label: str, marks: Sequence[Mark], axes: tuple[Axis, Axis], shown: Callable[[float], str]
+    label: str, marks: Sequence[BotMark], axes: tuple[Axis, Axis], shown: Callable[[float], str]
 ) -> tuple[str, list[str]]:
     """Marks with their names and intervals; `shown` words the numbers of the horizontal one of the `axes`.
 

@@ -10,7 +10,7 @@ from rag_eval.report.charts import axes_of, unnamed_words
 from rag_eval.report.column import AnyTable, Cell, Column, Item, ReportTable
 from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.extra_columns import spent_title
-from rag_eval.report.page.figures import Mark, histogram, mean_bar, scatter, share_bar
+from rag_eval.report.page.figures import BotMark, histogram, mean_bar, scatter, share_bar
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import (
     MOST_CAUSES,
@@ -215,7 +215,7 @@ _MOST_CHARTED = 30
 def _trade_off(name: str, offs: Sequence[TradeOff], facts: RunFacts) -> str:
     title = f"RQS and {spent_title(name, facts)}"
     marks = [
-        Mark(shorten(each.bot, 30), each.spent, each.limits, each.rqs, each.rqs_limits, each.is_unbeaten)
+        BotMark(shorten(each.bot, 30), each.spent, each.limits, each.rqs, each.rqs_limits, each.is_unbeaten)
         for each in offs
     ]
     told = "; ".join(
