@@ -292,6 +292,9 @@ WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]
     ("cost_cents", ["5", "$0.02"], "cost", "$", [0.05, 0.02]),
     ("Cost", ["5¢", "$1", "2 USD"], "cost", "USD", [0.05, 1, 2]),
     ("Cost", ["5 ct", "7 ct"], "cost", "ct", [5, 7]),
+    ("Cost", ["$0.5", "0", "0.00", "$1"], "cost", "$", [0.5, 0, 0, 1]),
+    ("Cost_USD", ["0", "0"], "cost", "USD", [0, 0]),
+    ("Cost", ["₽ 5", "7 RUB"], "cost", "RUB", [5, 7]),
     ("Cost (INR)", ["1,00,000", "12,34,567.5", "₹ 1,000"], "cost", "INR", [100_000, 1_234_567.5, 1000]),
     ("took_ms", ["12", "1,240.5"], "latency", "ms", [12, 1240.5]),
     ("elapsed", ["1.2s", "900 ms"], "latency", "ms", [1200, 900]),
@@ -448,6 +451,29 @@ def test_tokens_take_the_place_of_a_cost_that_cannot_be_read(tmp_path: Path, cos
     assert problem.get(cost, "") in "".join(told)
 
 
+@pytest.mark.parametrize(
+    ("headers", "zero", "units"),
+    [
+        (["Cost_A", "Cost_B"], "0", ["$", "$"]),
+        (["Cost_A", "Cost_B"], "0.00", ["$", "$"]),
+        (["Cost_A", "Cost_B_EUR"], "0", None),
+        (["Cost_A", "Cost_B"], "0 EUR", None),
+    ],
+)
+def test_zero_has_the_unit_of_the_other_bots(
+    tmp_path: Path, headers: Sequence[str], zero: str, units: list[str] | None
+) -> None:
+    """A bot that is free is compared with others, unless its zeros have another unit."""
+    names = ["Query", "Bot_A", "Bot_B", *headers]
+    rows = [[f"q{n}", "a", "b", "$0.5", zero] for n in (1, 2)]
+    table = read_table(write_table(tmp_path / "in.csv", names, *rows))
+    if units is None:
+        assert "different units ('$' and 'EUR')" in table.warnings[0]
+    else:
+        assert spending(table) == [{"cost": 0.5}, {"cost": 0}] * 2
+        assert [use.unit for use in table.columns[3:]] == units
+
+
 def test_cents_are_those_of_the_currency_that_another_column_names(tmp_path: Path) -> None:
     names = ["Query", "Bot_A", "Bot_B", "Cost_A", "Cost_B"]
     path = write_table(tmp_path / "in.csv", names, ["q", "a", "b", "5 ct", "0.25 €"])
@@ -542,8 +568,13 @@ FORMATS = [
     ("[$￥-804]#,##0.00", "CNY", 1),
     ("#,##0.00 [$kr-41D]", "SEK", 1),
     ("#,##0.00 [$kr]", "kr", 1),
-    ("[$₽-419] 0", "₽", 1),
-    ("[$฿-41E]0", "฿", 1),
+    ("[$₽-419] 0", "RUB", 1),
+    ('0.00 "₽"', "RUB", 1),
+    ("[$₾-437]0", "₾", 1),
+    ('[=0]"free";[$€-407]0.00', "EUR", 1),
+    ('[>=100000]"₹"##\\,##\\,##0.00;"₹"##,##0.00', "INR", 1),
+    ('[<1]0.0;0.0 "€"', "EUR", 1),
+    ('0.00;-0.00 "€"', "", 1),
     ('$0.0,"K"', "$", 1),
     ('0.00 "€ cent"', "EUR cent", 0.01),
     ('0 "tokens"', "tokens", 1),
@@ -597,6 +628,11 @@ def test_a_format_in_thousands_does_not_say_the_unit_of_a_time(tmp_path: Path) -
     table = read_table(
         write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [['0.0," s"'], ['0.0," s"']], value=1240)
     )
+    assert spending(table)[0] == {"latency": 1240}
+    table = read_table(
+        write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [['[>=1000]0.0," s";0" ms"']], value=1240)
+    )
+    assert roles(table)["Latency_A"][2] == "ms"
     assert spending(table)[0] == {"latency": 1240}
     table = read_table(write_formatted(tmp_path / "in.xlsx", ["Latency_A"], [['0.0" s"'], ['0" ms"']]))
     assert spending(table)[::2] == [{"latency": 500}, {"latency": 0.5}]

@@ -219,7 +219,8 @@ TIMES: Mapping[str, float] = MappingProxyType(
 """Units of time in a name or a cell, in milliseconds."""
 CURRENCIES = (
     "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "KRW", "CAD", "AUD", "NZD", "SGD", "HKD", "BRL", "MXN", "SEK",
-    "NOK", "DKK", "PLN", "CZK", "HUF", "TRY", "ZAR",
+    "NOK", "DKK", "PLN", "CZK", "HUF", "TRY", "ZAR", "RUB", "UAH", "ILS", "THB", "VND", "PHP", "KZT", "NGN", "RON",
+    "TWD", "AED", "SAR", "ARS", "CLP", "COP", "IDR", "MYR",
 )  # fmt: skip
 """Currencies in a name. In brackets any unit may follow it."""
 DOLLAR = "$"
@@ -227,7 +228,8 @@ DOLLAR = "$"
 _MONEY: Mapping[str, str] = MappingProxyType(
     {
         "us$": "USD", "$": DOLLAR, "dollar": DOLLAR, "dollars": DOLLAR, "€": "EUR", "euro": "EUR", "euros": "EUR",
-        "£": "GBP", "₹": "INR", "₩": "KRW", "¥": "¥", "円": "JPY", "元": "CNY",
+        "£": "GBP", "₹": "INR", "₩": "KRW", "₽": "RUB", "₴": "UAH", "₪": "ILS", "฿": "THB", "₫": "VND",
+        "₱": "PHP", "₸": "KZT", "₦": "NGN", "₺": "TRY", "¥": "¥", "円": "JPY", "元": "CNY",
         "¢": "cents", "cent": "cents", "cents": "cents", "ct": "ct", "cts": "ct",
         "micros": "micros",
     }

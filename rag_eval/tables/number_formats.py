@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rag_eval.tables.names import COST, DOLLAR, SPENT, TOKENS, unit_named
@@ -23,6 +23,7 @@ _PARTS = re.compile(
 """Parts of a format (ECMA-376, part 1, 18.8.31): `_x` is as wide as an x, `*x` fills the cell with it."""
 _SCALED = re.compile(r"[0#?],+(?:\.|\Z)")
 """Digits whose number is shown in thousands."""
+_CONDITIONS = ("[<", "[>", "[=")
 _AROUND = " \u00a0\u202f()+-−:/~'"
 """Characters around a unit that are not part of it."""
 _OF_PLACES = {
@@ -35,11 +36,31 @@ _OF_PLACES = {
 
 
 def shown_unit(code: str) -> str:
-    """The unit in a number format, by its part for numbers above 0; '' for none.
+    """The unit in a number format, by its section for numbers above 0; '' for none.
 
-    It is a currency as `unit_named` has it, or the sign of another currency, a unit of time, `tokens`, or PERCENT.
+    It is a currency as `unit_named` has it, or the sign of another currency, a unit of time, `tokens`, or PERCENT. If
+    the sections have conditions, as in `[=0]"free";$0.00`, it is that of the first one with a unit.
     """
-    parts = [*_until_end(code)]
+    for section in _sections(code):
+        unit = _unit_of([*_shown(section)])
+        if unit or not any(part[0].startswith(_CONDITIONS) for part in section):
+            return unit
+    return ""
+
+
+def _sections(code: str) -> Iterator[list[re.Match[str]]]:
+    section: list[re.Match[str]] = []
+    for part in _PARTS.finditer(code):
+        if part["end"]:
+            yield section
+            section = []
+        else:
+            section.append(part)
+    yield section
+
+
+def _unit_of(parts: Sequence[tuple[str, str]]) -> str:
+    """By the parts of a section with their kinds."""
     texts = ("".join(text for _, text in its) for kind, its in groupby(parts, _is_number) if not kind)
     words = [word for text in texts if (word := text.strip(_AROUND))]
     found = [text for kind, text in parts if kind == "currency"]
@@ -54,12 +75,10 @@ def shown_unit(code: str) -> str:
     return " ".join(dict.fromkeys(found))
 
 
-def _until_end(code: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of each part of the first section, but for those that show nothing."""
-    for part in _PARTS.finditer(code):
+def _shown(section: Sequence[re.Match[str]]) -> Iterator[tuple[str, str]]:
+    """Kind and text of each part of a section, but for those that show nothing."""
+    for part in section:
         kind = str(part.lastgroup)
-        if kind == "end":
-            return
         if kind in ("currency", "place"):
             if sign := part["currency"].strip(_AROUND):
                 yield "currency", currency(sign, int(part["place"] or "0", 16) & 0xFFFF)

@@ -164,13 +164,20 @@ def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> 
 
 
 def _know_currency(columns: Collection["Amounts"]) -> None:
-    """Dollars and cents are those of the currency that another column of the role names, if only one is named."""
+    """Dollars and cents are those of the currency that another column of the role names, if only one is named.
+
+    A column of zeros without a unit, as of a bot that is free, has that of the others.
+    """
     known = _only_currency(amounts.base for amounts in columns)
     for amounts in columns:
         if known in _DOLLARS and amounts.base == DOLLAR:
             amounts.base = known
         elif known and amounts.base in _CENTS:
             amounts.base = amounts.currency = known
+    units = {amounts.base for amounts in columns if not amounts.is_free}
+    for amounts in columns:
+        if amounts.is_free and len(units) == 1:
+            (amounts.base,) = units
 
 
 def _only_currency(units: Iterable[str]) -> str:
@@ -201,6 +208,7 @@ def unit_of(role: str, unit: str) -> str:
 
 # --- Amounts in cells ---------------------------------------------------------------------------------------------
 
+_SIGNS = "$€£¥₹₩¢₽₴₪฿₫₱₸₦₺"
 _GAP = "'’\u00a0\u202f "
 _POINT = re.compile(
     rf"\+?(?:[1-9]\d{{0,2}}(?:[,{_GAP}]\d{{3}})+(?:\.\d+)?|[1-9]\d?(?:,\d\d)+,\d{{3}}(?:\.\d+)?|\d+\.?\d*|\.\d+)"
@@ -212,8 +220,8 @@ _COMMA = re.compile(
     rf"\+?(?:[1-9]\d{{0,2}}(?:[.{_GAP}]\d{{3}})+|\d+)(?:,\d+)?(?:e[+-]?\d{{1,3}})?", re.ASCII | re.IGNORECASE
 )
 _AMOUNT = re.compile(
-    rf"([-−]?)((?:US)?[$€£¥₹₩¢]|[a-z]{{3}}(?=[\d\s.,+−-]))?\s*([-−]?)"
-    rf"(\+?[.,]?\d[\d.,{_GAP}]*?(?:e[+-]?\d{{1,3}})?)\s*([^\W\d].*|[$€£¥₹₩¢].*)?",
+    rf"([-−]?)((?:US)?[{_SIGNS}]|[a-z]{{3}}(?=[\d\s.,+−-]))?\s*([-−]?)"
+    rf"(\+?[.,]?\d[\d.,{_GAP}]*?(?:e[+-]?\d{{1,3}})?)\s*([^\W\d].*|[{_SIGNS}].*)?",
     re.IGNORECASE,
 )
 """A number, with its unit before or behind it."""
@@ -230,6 +238,7 @@ _DURATIONS = tuple(
 _LONGEST = 60
 """Characters of a cell that can be an amount."""
 _TOO_LARGE = 1e15
+_ZEROS = (0.0, "0", "0.0", "0,0", "0.00", "0,00")
 _HUNDREDS = 3
 """Digits of a whole number next to which a point may separate thousands."""
 _NO_VALUES = (
@@ -399,6 +408,11 @@ class Amounts:
     def is_used(self) -> bool:
         return self.has_values and not self.fault
 
+    @property
+    def is_free(self) -> bool:
+        """All its values are 0, and neither they nor the header have a unit."""
+        return self.has_values and not self._first and not self._unit
+
     def add(self, row: int, cell: Cell) -> Amount | None:
         """The amount of a cell that is not blank; None if it has a word for a missing value.
 
@@ -413,7 +427,8 @@ class Amounts:
         if isinstance(amount.number, str):
             self._separate(row, amount.number, amount.unit, text)
         self.has_values = True
-        self._first.setdefault(amount.unit, (row, text))
+        if amount.unit or amount.number not in _ZEROS:  # which are the same in any unit
+            self._first.setdefault(amount.unit, (row, text))
         return amount
 
     def _separate(self, row: int, number: str, unit: str, text: str) -> None:
@@ -461,13 +476,15 @@ class Amounts:
         for unit, cell in self._first.items():
             base, _ = _base_of(self.role, unit or self._unit)
             cells[base] = min(cell, cells.get(base, cell))
+        if not cells:
+            cells[unit_of(self.role, self._unit)] = 0, ""
         known = _only_currency(cells) or _only_currency([unit_of(self.role, self._unit)])
         for unit in [each for each in cells if each in _CENTS or each == DOLLAR]:
             if known in _DOLLARS or (known and unit in _CENTS):
                 cell = cells.pop(unit)
                 cells[known] = min(cell, cells.get(known, cell))
                 self.currency = known
-        (self.base, first), *others = sorted(cells.items(), key=lambda each: each[1]) or [("", (0, ""))]
+        (self.base, first), *others = sorted(cells.items(), key=lambda each: each[1])
         if not others:
             return None
         (other, (row, text)), *_ = others
