@@ -284,7 +284,7 @@ def test_calls_are_found() -> None:
 
 FOREIGN = {
     "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--simulations", "--only", "--accept", "--runs",
-    "--cases", "--reruns", "--megabytes", "--characters", "--max-model-len", "--embedding",
+    "--cases", "--reruns", "--megabytes", "--characters", "--max-model-len", "--embedding", "--before",
 }  # fmt: skip
 """Options of pip, of servers, and of our scripts and benchmarks."""
 

@@ -19,7 +19,7 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.quantities import MONTHS, SIGNS, WEEKDAYS
+from rag_eval.texts.quantities import MONTHS, ONES, PERIODS, SIGNS, WEEKDAYS
 from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stem, stems_of
 
 _Reasoned = Sequence[tuple[str, str]]
@@ -118,7 +118,7 @@ MOST_GAIN = 1.4
 """The balance of what is found and what is added is at most so many times what is found."""
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
-WRONG_NUMBER_FACTOR = 0.5
+WRONG_NUMBER_FACTOR = 0.4
 """What is left if the response has none of the numbers of a short reference."""
 YES_OR_NO_SHARE = 0.5
 """What a mere yes or no is worth if the reference says the same, and more."""
@@ -153,7 +153,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
         found = find(wanted, _given(response, wanted, reference))
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
-        if _lacks_number(wanted - asked, found.missing, response, case.query):
+        if _lacks_number(wanted - asked, found.missing, reference, response, case.query):
             value *= WRONG_NUMBER_FACTOR
         evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
@@ -217,11 +217,13 @@ def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> A
     return response.stems if reference.text.isupper() else response.stems | set(stems_of(response.text))
 
 
-def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], response: Reading, query: str) -> bool:
-    """Whether a short reference has a number, a currency, a percent sign, a month or a weekday that the response lacks.
+def _lacks_number(
+    wanted: AbstractSet[str], missing: AbstractSet[str], reference: Reading, response: Reading, query: str
+) -> bool:
+    """Whether a short reference has a number, a currency, a percent sign, a month or the like that the response lacks.
 
-    One number of several, a month or a weekday counts if the response gives another one instead. A lack of all numbers
-    counts if the query asks for a number or a date.
+    A lack of all numbers counts if the query asks for a number or a date; one of several, a month, a weekday or a
+    unit of time only if the response gives another one instead.
     """
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
@@ -229,17 +231,19 @@ def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], response:
     given = response.stems - query_stems(query)
     if own and not missing.isdisjoint(wanted & SIGNS):
         return True
-    if any(missing & names and names & given - wanted for names in (_MONTHS, _WEEKDAYS)):
+    if any(missing & names and names & given - wanted for names in _EXCLUSIVE):
         return True
-    if own.isdisjoint(missing):
-        return False
     kind = expected_kind(query)
     if kind is None or not kind.is_number:
         return False
-    return own <= missing or not set(numbers(given)) <= own
+    others = set(numbers(given)) - own
+    if own.isdisjoint(missing):
+        return not own and bool(others - {"1"}) and not ONES.isdisjoint(reference.stems)
+    return own <= missing or bool(others)
 
 
-_MONTHS, _WEEKDAYS = frozenset(map(stem, MONTHS)), frozenset(map(stem, WEEKDAYS))
+_EXCLUSIVE = tuple(frozenset(map(stem, names)) for names in (MONTHS, WEEKDAYS, PERIODS))
+"""Stems of words of which an answer has one or another."""
 
 
 def _answer(case: Case) -> str:

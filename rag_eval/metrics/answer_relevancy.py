@@ -13,7 +13,7 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of
-from rag_eval.metrics.offline.brief import carrying, is_brief, stance
+from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -195,6 +195,7 @@ def _is_bare(said: set[str], case: Case) -> bool:
     if not is_brief(case.response):
         return False
     asked, own = query_stems(case.query), said - carrying(case.query)
+    own -= reaching(own, case.query, case.chunks or ())
     if count_words(own - asked) > MOST_WORDS_OF_A_BARE_ANSWER:
         return False
     closest, of_source = 0.0, 0.0

@@ -13,8 +13,8 @@ def canonical_number(digits: str) -> str:
     """A number written in one way: no thousands separators, a decimal point, no trailing zeros; a time of day likewise.
 
     "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
-    point ("1.255") cannot be told from decimals and is read as English writes it, but for one with a zero at its end
-    ("1.250"), which decimals seldom have. "8:30", "8.30" and "8h30" become "8.3", and "8:00" becomes "8".
+    point ("1.250") is read as thousands, because decimals of that length are seldom written in another way.
+    "8:30", "8.30" and "8h30" become "8.3", and "8:00" becomes "8".
     """
     if _COMMA_THOUSANDS.fullmatch(digits):
         digits = digits.replace(",", "")
@@ -46,24 +46,44 @@ def one_amount(stems: Sequence[str]) -> list[str]:
     "1.5", "million" become "1500000"; "9", "pm" become "21"; "19", "per", "cent" become "19", "percent".
     """
     found = list(stems)
-    number = -1
-    """Index of the number right before, if there is one."""
+    number = earlier = -1
+    """Indices of the number right before, and of the one at the beginning of a span: "2 to 6 pm"."""
     for place, stem in enumerate(stems):
-        if stem in _POWERS and place and (number >= 0 or stems[place - 1] in _ONES):
+        if stem in _POWERS and place and (number >= 0 or stems[place - 1] in ONES):
             value = "1" if number < 0 else found[number]
             number = place - 1 if number < 0 else number
             found[number], found[place] = times(value, _POWERS[stem]), ""
         elif stem in _HALVES and number >= 0:
+            if earlier >= 0 and _is_earlier(found[earlier], found[number]):
+                found[earlier] = _hour(found[earlier], stem)
             found[number], found[place] = _hour(found[number], stem), ""
             number = -1
         elif stem in _CENTS and number >= 0 and stems[place - 1] in _PER:
             found[place - 1], found[place] = "", PERCENT
             number = -1
         elif _NUMBER.fullmatch(stem):
+            if number >= 0 and stems[place - 1] == HOUR_SIGN and len(stem) == _LENGTH_OF_MINUTES:
+                found[number], found[place - 1], found[place] = (
+                    canonical_number(f"{found[number]}:{stem}"),
+                    "",
+                    "",
+                )
+                continue
+            earlier = number if number >= 0 else place - 2 if _begins_span(stems[place - 2 : place]) else -1
             number = place
-        elif not (number == place - 1 and (stem in _PER or stem in SIGNS)):
+        elif not (number == place - 1 and (stem in _PER or stem in SIGNS or stem == HOUR_SIGN)):
             number = -1
     return found
+
+
+def _begins_span(before: Sequence[str]) -> bool:
+    """Whether a number with a function word behind it is before another number."""
+    return len(before) > 1 and before[1] == "" and _NUMBER.fullmatch(before[0]) is not None
+
+
+def _is_earlier(hour: str, other: str) -> bool:
+    """Whether an hour of 12 is before another one in the same half of the day."""
+    return Decimal(hour) % _NOON < Decimal(other) % _NOON
 
 
 def times(number: str, factor: int) -> str:
@@ -98,11 +118,14 @@ CURRENCY_SIGNS: Mapping[str, str] = {
 }
 SIGNS = frozenset((PERCENT, *CURRENCY_SIGNS.values()))
 """What makes another amount of a number: "19" is not "19 %"."""
+HOUR_SIGN = "h:"
+"""Stands for an "h" that is written as a word of its own: "8 h 30"."""
+_LENGTH_OF_MINUTES = 2
 _NOON = 12
 _HALVES = frozenset(("am", "pm"))
 _PER = frozenset(("per", "pour", "por"))
 _CENTS = frozenset(("cent", "ciento", "cento"))
-_ONES = frozenset(("one", "ein", "eine", "un", "une", "una"))
+ONES = frozenset(("one", "ein", "eine", "einen", "un", "une", "una"))
 _POWERS = {"hundr": 100, "hundert": 100} | {
     word: factor
     for factor, listed in {
@@ -126,7 +149,7 @@ NUMERAL = re.compile(
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(
-    r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+|[1-9]\d{0,2}\.\d\d0"
+    r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+|[1-9]\d{0,2}\.\d{3}"
 )
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _TIME = re.compile(r"\d{1,2}[:h]\d\d")
@@ -173,9 +196,16 @@ _WEEKDAYS = """
     lundi mardi mercredi jeudi vendredi samedi dimanche
     lunes martes miercoles jueves viernes sabado domingo
 """
+_PERIODS = """
+    day week month year hour minute
+    tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde minute
+    jour jours semaine semaines mois an ans heure
+    dia dias semana semanas mes meses ano anos hora
+"""
+PERIODS = frozenset(_PERIODS.split())
 MONTHS = frozenset(_MONTHS.split())
 WEEKDAYS = frozenset(_WEEKDAYS.split())
-"""English, German, French and Spanish, as MONTHS, in normal form."""
+"""English, German, French and Spanish, as MONTHS and PERIODS, in normal form."""
 _UNITS = {
     "km": "kilometer kilometers kilometre kilometres",
     "cm": "centimeter centimeters centimetre centimetres",

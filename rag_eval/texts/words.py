@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, TypeVar
 from rag_eval.texts.brackets import NO_WORD, compact
 from rag_eval.texts.quantities import (
     CURRENCY_SIGNS,
+    HOUR_SIGN,
     JOINING,
     MONTHS,
     MYRIADS,
@@ -320,7 +321,12 @@ def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, .
 
 def _has_amount(reading: Reading) -> bool:
     """Whether it may have an amount of several pieces, told fast."""
-    return not JOINING.isdisjoint(reading.stems) or ("12" in reading.stems and _AM in reading.text.lower())
+    stems = reading.stems
+    return (
+        not JOINING.isdisjoint(stems)
+        or ("h" in stems and _HOURS.search(reading.text) is not None)
+        or ("12" in stems and _AM in reading.text.lower())
+    )
 
 
 def _reread(reading: Reading) -> Reading:
@@ -336,12 +342,16 @@ def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) 
     stems: list[str] = []
     for place, (piece, own) in enumerate(zip(pieces, stems_by_piece, strict=True)):
         read = own or (("am",) if _AM_PIECE.fullmatch(piece) else ("",))  # most often it is a verb
+        if piece in "hH":
+            read = (HOUR_SIGN,)
         places += [place] * len(read)
         stems += read
     amounts = [intern(amount) for amount in one_amount(stems)]
     gone: list[tuple[int, str]] = []
     for place, group in groupby(zip(places, amounts, strict=True), key=itemgetter(0)):
-        kept = tuple([amount for _, amount in group if amount and amount != "am"])
+        kept = tuple(
+            ["h" if amount == HOUR_SIGN else amount for _, amount in group if amount and amount != "am"]
+        )
         before = stems_by_piece[place - 1] if place else ()
         if stems_by_piece[place] and not kept and before and before[0][0].isdigit():
             gone.append((place, before[0]))
@@ -404,6 +414,8 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
 
 
 def _number(token: str) -> str:
+    """The number of "1,250", "3万" or "31st"."""
+    token = token.rstrip(_OF_ORDINALS)
     myriad = MYRIADS.get(token[-1])
     return times(canonical_number(token[:-1]), myriad) if myriad else canonical_number(token)
 
@@ -471,9 +483,9 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
 
 
 def _name_in(piece: str) -> str:
-    """The function word that the piece spells in capitals, as a letter or an acronym, in small letters; or empty."""
+    """The function word that the piece spells as a letter, an acronym or a name, in small letters; or empty."""
     bare = piece.lstrip("(").rstrip(_PUNCTUATION)
-    is_name = bare.isupper() and bare != _I and bare.lower() in STOP_WORDS
+    is_name = bare in _MAY_BE_NAMES or (bare.isupper() and bare != _I and bare.lower() in STOP_WORDS)
     return bare.lower() if is_name else ""
 
 
@@ -491,10 +503,13 @@ def _joined(parts: Iterable[Iterable[_Item]]) -> list[_Item]:
 
 _VOCABULARY = _Vocabulary()
 
+_MAY_BE_NAMES = frozenset(("May", "Will"))
+"""Function words that are names of a month and of people as well."""
 _I = "I"
 """Always in capitals."""
-_IS_SEEN_AGAIN = STOP_WORDS | JOINING | {"12"}
+_IS_SEEN_AGAIN = STOP_WORDS | JOINING | {"12", "h"}
 """Stems that mean something else where they are next to others."""
+_HOURS = re.compile(r" [hH] \d\d\b")
 _AM = " am"
 _AM_PIECE = re.compile(r"(?i:am)\W*")
 _LONGEST_REMEMBERED = 128
@@ -516,7 +531,7 @@ _LETTER = rf"[^\W\d_{_UNSPACED}]"
 _CURRENCIES = "$€£¥₹"
 # Repeated groups are possessive: each repetition of another is remembered, some 200 bytes for every letter.
 _TOKEN = re.compile(
-    rf"(?P<number>\d++(?:[.,:]\d++|h\d\d(?!\d))*+[{''.join(MYRIADS)}]?)"
+    rf"(?P<number>\d++(?:[.,:]\d++|h\d\d(?!\d))*+(?:[{''.join(MYRIADS)}]|(?:st|nd|rd|th|er|re|eme|e)(?!\w))?)"
     rf"|(?P<price>(?P<sign>(?:us)?[{_CURRENCIES}])(?P<amount>\d++(?:[.,]\d++)*+))"
     rf"|(?P<currency>(?<![^\W\d_])[{_CURRENCIES}](?!\w))"
     rf"|(?P<half>[ap]\.m\b)"
@@ -543,6 +558,8 @@ _SPACE_IN_NUMBER = re.compile("[\u00a0\u2009\u202f](?<=\\d.)(?=\\d{3}(?!\\d))")
 _UNSPACED_END = re.compile("[。！？؟।။។៕]")
 _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
 _INITIALS = re.compile(r"(?:[A-Z]\.)++")
+_OF_ORDINALS = "stndrhem"
+"""Letters of endings such as in "31st"."""
 _ORDINAL = re.compile(r"\d{1,2}\.")
 LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")

@@ -17,7 +17,6 @@ from rag_eval.texts.words import (
     normalise,
     sentences,
     stem,
-    stems_of,
     words,
 )
 
@@ -35,7 +34,7 @@ _SPACED = {
     "fr": """qui que quoi quand où comment combien pourquoi quel quelle quels quelles | est sont était a ont le la
         les l un une des du de d au aux en dans sur pour par avec et ou ce cet cette ces se s son sa ses leur
         leurs il elle ils elles on qu t y ne pas plus temps je j nous vous me m mon ma mes puis peux peut peuvent
-        dois faut""",
+        dois faut n c qu""",
     "hi": """क्या कब कौन कहाँ कहां कितना कितने कितनी किस किसने किसके किसका किसकी किसे कैसे क्यों | सा सी से है
         हैं था थी थे में का की के को ने पर और या यह वह ये वे हो होता होती होते गया गई गए किया तक एक""",
     "id": """siapa apa kapan mana bagaimana berapa mengapa kenapa | yang di ke dari dan atau adalah ini itu untuk
@@ -243,6 +242,8 @@ FORBIDDING = frozenset(
         prohibidos prohibidas
     """)
 )
+WITHOUT = frozenset(words("without ohne sans sin senza sem zonder bez без"))
+"""Negations that a query for yes or no may have: "Can I return it without a receipt?"."""
 _UNSPACED_SPEAKING = (
     "[您你]的(?:问题|問題)|的(?:问题|問題)|问题|問題|[您你][问問]的?|[您你]?想知道"
     "|(?:について|という|に関する)?の?ご?質問(?:です)?が?|お尋ね|お問い合わせ|か?を?知りたい(?:のですね|のですか|とのこと)?"
@@ -288,7 +289,7 @@ def wants_yes_or_no(asking: Iterable[str]) -> bool:
 
 
 def ends_asking(text: str) -> bool:
-    """Whether its last mark is a question mark."""
+    """Whether its last mark is a question mark, or its last word a Japanese one that asks."""
     return _ASKS.search(text) is not None
 
 
@@ -299,8 +300,8 @@ def polar_stems(query: str) -> AbstractSet[str]:
         return frozenset()
     asked = _IS_IT_THAT.sub(" ", query)
     in_order = words(asked)
-    own = set(in_order)
-    if not (own.isdisjoint(_OR) and own.isdisjoint(NEGATING)) or NEGATION in stems_of(asked):
+    own = set(in_order) - WITHOUT
+    if not own.isdisjoint(_OR | NEGATING) or NEGATION in map(stem, own):
         return frozenset()
     asking = asking_of(asked)
     if not wants_yes_or_no(asking) and not _only_adds(asking[0], in_order, query):
@@ -332,7 +333,7 @@ def beginning_yes_or_no(answer: str) -> tuple[bool | None, str]:
     return bool(match["yes"] or match["unspaced"]), text[match.end() :]
 
 
-_ASKS = re.compile(r"[?？]\W*$")
+_ASKS = re.compile(r"[?？]\W*$|か。?\s*$")
 _IS_IT_THAT = re.compile(r"\best[- ]ce qu[e'’]", re.IGNORECASE)
 _OR = frozenset(("or", "oder", "ou"))
 _OPENERS = " ¿\"'«“"

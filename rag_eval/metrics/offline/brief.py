@@ -14,6 +14,7 @@ from rag_eval.metrics.offline.asking import (
     NEGATING,
     OPENING_VERBS,
     PERMITTING,
+    WITHOUT,
     YES_OR_NO,
     asking_of,
     beginning_yes_or_no,
@@ -54,16 +55,24 @@ def understood(text: str, query: str, others: Sequence[str]) -> Understood:
         return NOTHING_UNDERSTOOD
     light = _said_by_asking(query) | given_names(text, query, others)
     if light and not text.isascii():
-        light |= _reaching(own.stems, query, others)
+        light |= reaching(own.stems, query, others)
     return Understood(light, weight) if own.stems - light else NOTHING_UNDERSTOOD
 
 
-def _reaching(stems: AbstractSet[str], query: str, others: Sequence[str]) -> frozenset[str]:
-    """Pairs of characters that reach from a word of the others into one of the query, or into one that says nothing."""
+def reaching(stems: AbstractSet[str], query: str, others: Sequence[str]) -> frozenset[str]:
+    """Pairs of characters that reach from a word of the others into one of the query, or into one that says nothing.
+
+    Those that the others have are none: they are found.
+    """
+    pairs = list(filter(is_pair, stems))
+    if not pairs:
+        return frozenset()
     said = _CARRYING_CHARACTERS.union(query)
     known = said.union(*others)
     return frozenset(
-        pair for pair in stems if is_pair(pair) and known.issuperset(pair) and not said.isdisjoint(pair)
+        pair
+        for pair in pairs
+        if known.issuperset(pair) and not said.isdisjoint(pair) and not any(pair in other for other in others)
     )
 
 
@@ -218,7 +227,8 @@ def _content(own: Sequence[str], query: str) -> set[str]:
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
     """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden."""
-    small = (STOP_WORDS | _words_of_query(query)[1]) - NEGATING
+    asking, small_words = _words_of_query(query)
+    small = ((STOP_WORDS | small_words) - NEGATING) | WITHOUT.intersection(asking)
     own = [word for word in words(text) if word not in small]
     if any(word in FORBIDDING and stem(word) not in asked for word in own):
         return True
@@ -231,8 +241,8 @@ def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
 
 
 _DENYING = frozenset(map(stem, FORBIDDING)) | {NEGATION}
-_OF_CHOICES = frozenset(("one", "ones"))
-"""What may stand for the noun of the query: "the blue one"."""
+_OF_CHOICES = frozenset(("one", "ones", "come"))
+"""Stems of what may stand for words of the query: "the blue one", "it comes in blue"."""
 _CARRYING_CHARACTERS = frozenset("的是在有了于於为為共约約从從到和与與名人はがをにでとものすまいら")
 """Of Chinese and Japanese: characters of words that say nothing new."""
 _MOST_NAMES = 5

@@ -99,8 +99,9 @@ _WHO = re.compile(
 _COUNTERS = frozenset(COUNTERS)
 _OF_NUMBERS = _COUNTERS | _stems("""
     cost costs costing price take takes last lasts amount amounts total have has people persons person pieces
-    approximately roughly nearly almost exactly personen leute menschen stück etwa ungefähr rund circa ca knapp genau
-    personnes environ presque personas aproximadamente casi
+    approximately roughly nearly almost exactly maximum minimum least meters metres personen leute menschen stück
+    etwa ungefähr rund circa ca knapp genau maximal höchstens mindestens meter
+    personnes environ presque moins mètres personas aproximadamente casi máximo mínimo metros
     kostet kosten kostete beträgt dauert hat es gibt
     coûte coûtent coûtait dure durent a il y
     cuesta cuestan costaba vale dura tarda tiene hay
