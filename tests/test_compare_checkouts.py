@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ def store(path: Path, key: str) -> None:
             "CREATE TABLE replies (key TEXT PRIMARY KEY, reply TEXT, stored_at REAL, checksum BLOB)"
         )
         connection.execute("INSERT INTO replies VALUES (?, '{}', ?, x'00ff')", (key, hash(path) * 1.0))
+        connection.execute("CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT)")
+        name = (
+            f"run {sha256(str(path).encode()).hexdigest()}"  # as a store names what a run of this folder took
+        )
+        connection.execute("INSERT INTO notes VALUES (?, ?)", (name, str(hash(path))))
         connection.commit()
 
 

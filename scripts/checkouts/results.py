@@ -32,6 +32,7 @@ TERMINAL, REQUESTS, FILES = "terminal.json", "requests.jsonl", "files"
 
 _BOUND = 160
 """Characters of a value that are shown."""
+_OF_A_RUN = re.compile("run [0-9a-f]{64}")
 _CHANGING_MEMBERS = frozenset({"process", "started", "ended", "seconds"})
 """Members of JSON outputs that differ from run to run."""
 
@@ -155,7 +156,11 @@ def content(path: Path, clean: Clean) -> Content:
 
 
 def _store(path: Path, clean: Clean) -> dict[str, str]:
-    """Every row of every table by its first column, which is its key; without the time when it was stored."""
+    """Every row of every table by its first column, which is its key; without the time when it was stored.
+
+    Notes on what a run took are left out: they are named by a digest of paths and addresses, and reports have the
+    figures.
+    """
     found = {}
     log = path.with_name(f"{path.name}-wal")
     mode = "mode=ro" if log.exists() else "immutable=1"  # the latter writes no files of its own beside it
@@ -165,6 +170,8 @@ def _store(path: Path, clean: Clean) -> dict[str, str]:
         for (table,) in tables.fetchall():
             for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a name from the file's own list
                 key, *names = row.keys()
+                if _OF_A_RUN.fullmatch(str(row[key])):
+                    continue
                 values = {name: row[name] for name in names if name != "stored_at"}
                 found[f"{table}, {key} {clean(str(row[key]))}"] = clean(
                     json.dumps(values, ensure_ascii=False, default=bytes.hex)
