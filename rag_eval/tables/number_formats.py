@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 from rag_eval.tables.names import COST, DOLLAR, SPENT, TOKENS, unit_named
@@ -35,6 +36,7 @@ _OF_PLACES = {
 """By the place of a currency (MS-LCID), for signs such as $ and kr that several countries have."""
 
 
+@lru_cache(maxsize=1_000)
 def shown_unit(code: str) -> str:
     """The unit in a number format, by its section for numbers above 0; '' for none.
 

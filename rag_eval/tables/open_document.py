@@ -75,8 +75,8 @@ class _Scan:
         """First column, number of columns, and what is wrong with them."""
         self._units_of_row: list[tuple[int, int, str]] = []
         """The same, with their unit."""
-        self._number: tuple[str, str, str] | None = None
-        """Kind, value and currency of a cell that is a number."""
+        self._attributes: dict[str, str] = {}
+        """Of the cell."""
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._refuse
@@ -104,9 +104,7 @@ class _Scan:
             self._has_value = "office:value-type" in attributes
             self._is_formula = "table:formula" in attributes
             self._is_error = attributes.get("calcext:value-type") == "error"
-            kind, value = attributes.get("office:value-type", ""), attributes.get("office:value", "")
-            is_number = kind in ("float", "currency", "percentage")
-            self._number = (kind, value, attributes.get("office:currency", "")) if is_number else None
+            self._attributes = attributes
             self._has_result, self._shown = self._has_value, ""
         elif name == "text:s":
             self._cell_text += _count(attributes, "text:c")
@@ -142,7 +140,7 @@ class _Scan:
         """Blank cells count only with one behind them that is not."""
         if bad := self._bad_cell():
             self._bad_of_row.append((self._row_width + self._waiting_cells, self._cell_repeats, bad))
-        elif self._number and (unit := _unit(*self._number, self._shown)):
+        elif self._has_value and (unit := _unit(self._attributes, self._shown)):
             self._units_of_row.append((self._row_width + self._waiting_cells, self._cell_repeats, unit))
         if self._has_value or self._cell_text or bad:
             self._row_width += self._waiting_cells + self._cell_repeats
@@ -201,14 +199,18 @@ def _count(attributes: dict[str, str], name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 1
 
 
-def _unit(kind: str, value: str, sign: str, shown: str) -> str:
-    """The unit in which a number is shown; '' for none."""
-    if kind != "float":
-        return PERCENT if kind == "percentage" else currency(sign) or shown_unit(_DIGITS.sub("0", shown))
-    if _BARE.fullmatch(shown):
+def _unit(attributes: Mapping[str, str], shown: str) -> str:
+    """The unit in which a number is shown; '' for none, and for a cell that is not a number."""
+    kind = attributes["office:value-type"]
+    if kind == "percentage":
+        return PERCENT
+    if kind == "currency" and (sign := attributes.get("office:currency")):
+        return currency(sign)
+    if kind not in ("float", "currency") or _BARE.fullmatch(shown):
         return ""
     unit = shown_unit(_DIGITS.sub("0", shown))
-    return "" if unit in TIMES and not _is_shown_whole(value, shown) else unit
+    is_whole = unit not in TIMES or _is_shown_whole(attributes.get("office:value", ""), shown)
+    return unit if is_whole else ""
 
 
 def _is_shown_whole(value: str, shown: str) -> bool:
