@@ -37,6 +37,7 @@ from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
 from rag_eval.results.intervals import reported_interval, wilson_interval
 from rag_eval.results.looks import key_of, planned_looks
 from rag_eval.results.pass_rates import PassRate, PassRateTally
+from rag_eval.results.stratified import LabelledSample, stratified_mean
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.chats import last_message
@@ -1148,6 +1149,47 @@ def test_agreement_with_people_counts_a_conversation_as_one() -> None:
     assert all(of_rows < 0.6 * of_talks for of_rows, of_talks in zip(widths(blind), widths(six), strict=True))
     assert (six.kappa.kappa, six.count) == (blind.kappa.kappa, blind.count)
     assert widths(agreement(pairs[:4], 6)) == []
+
+
+def test_a_corrected_mean_counts_a_conversation_as_one() -> None:
+    rng = np.random.default_rng(5)
+    pairs = [(float(a), float(np.clip(a + rng.normal(0, 0.2), 0, 1))) for a in rng.uniform(0, 1, 30)]
+
+    def width(size: int, *, with_ids: bool = True, some: int = 30) -> float:
+        corrected = agreement(pairs[:some], size, with_ids=with_ids).corrected
+        assert corrected is not None
+        return corrected.interval.high - corrected.interval.low
+
+    one, six, blind = width(1), width(6), width(6, with_ids=False)
+    assert width(1, with_ids=False) == one
+    assert six == pytest.approx(one, rel=0.1)
+    assert blind < 0.6 * six
+    assert agreement(pairs[:4], 6).corrected is None
+    assert width(6, some=5) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("labels", "whole"), [(40, False), (400, False), (50, True)])
+def test_intervals_of_corrected_means_cover_with_conversations(labels: int, whole: bool) -> None:
+    """80 conversations of 5 cases; labels at random, of all cases, or of whole conversations."""
+    rng = np.random.default_rng(5)
+    talks = np.repeat(np.arange(80), 5)
+    covered = blind = 0
+    for _ in range(400):
+        human = 0.6 + 0.18 * (rng.standard_normal(80)[talks] + rng.standard_normal(400))
+        judge = 0.1 + 0.7 * human + 0.12 * rng.standard_normal(400)
+        chosen = rng.permutation(400)[:labels]
+        if whole:
+            chosen = np.flatnonzero(np.isin(talks, rng.permutation(80)[: labels // 5]))
+        sample = LabelledSample(human[chosen], judge[chosen], ["a"] * labels, {"a": 400})
+        with_talks = replace(sample, groups=talks[chosen].tolist())
+        for each, groups in ((with_talks, talks.tolist()), (sample, None)):
+            found = stratified_mean(judge, each, groups=groups)
+            assert found is not None
+            holds = found.interval.low <= 0.6 <= found.interval.high
+            covered, blind = covered + (holds and groups is not None), blind + (holds and groups is None)
+    assert 0.92 < covered / 400 < 0.98
+    assert blind < covered
 
 
 @pytest.mark.parametrize("bots", [1, 2])

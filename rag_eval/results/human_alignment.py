@@ -15,6 +15,7 @@ from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 from rag_eval.results.looks import conversation_of
 from rag_eval.results.paired import JoinedValues, Largest, kappa, mean, mean_absolute_error
 from rag_eval.results.stored import State
+from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import percent, shorten
 
 if TYPE_CHECKING:
@@ -353,7 +354,10 @@ class _Pairs(JoinedValues):
     def corrected_mean(self, sizes: Mapping[str, int] | None) -> "CorrectedMean | None":
         """`sizes` are those of the strata of a review; without them the labelled cases are any, taken for random."""
         sample = self._sample(sizes)
-        return corrected_mean(self.column(_JUDGE), sample, len(sample.human)) if sample else None
+        if sample is None:
+            return None
+        cases, (judge,) = self.common(_JUDGE)
+        return corrected_mean(judge, sample, len(sample.human), self.groups(cases))
 
     def weighted(self, sizes: Mapping[str, int] | None) -> Iterator[tuple[float, float, float]]:
         """Score, label and the number of cases that these stand for, of the random sample."""
@@ -373,20 +377,26 @@ class _Pairs(JoinedValues):
         if sizes is None:
             sizes = {_ANY: len(self.column(_JUDGE))}
             strata = [_ANY] * len(cases)
-        drawn = [each for each in zip(*columns, strata, strict=True) if each[2] in sizes]
+        drawn = [each for each in zip(*columns, strata, cases, strict=True) if each[2] in sizes]
         if not drawn:
             return None
-        judge, human, names = zip(*drawn, strict=True)
-        return LabelledSample(human, judge, names, sizes)
+        judge, human, names, numbers = zip(*drawn, strict=True)
+        return LabelledSample(human, judge, names, sizes, self.groups(numbers))
 
 
-def corrected_mean(judged: Sequence[float], sample: "LabelledSample", labels: int) -> "CorrectedMean | None":
-    """See `stratified_mean`. Also None for fewer than FEWEST_LABELS labels, and where all errors are the same."""
+def corrected_mean(
+    judged: Sequence[float], sample: "LabelledSample", labels: int, groups: Sequence[int] | None = None
+) -> "CorrectedMean | None":
+    """See `stratified_mean`. Also None for fewer than FEWEST_LABELS labels, and where all errors are the same.
+
+    As well for fewer than FEWEST_ROWS conversations, or of labelled ones.
+    """
     from rag_eval.results.stratified import stratified_mean
 
-    if labels < FEWEST_LABELS:
+    talks = (each for each in (groups, sample.groups) if each is not None)
+    if labels < FEWEST_LABELS or any(len({*each}) < FEWEST_ROWS for each in talks):
         return None
-    corrected = stratified_mean(judged, sample)
+    corrected = stratified_mean(judged, sample, groups=groups)
     if corrected is None or corrected.interval.low == corrected.interval.high:
         return None
     return _within_scale(corrected)

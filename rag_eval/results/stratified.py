@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,10 +46,16 @@ class LabelledSample:
     strata: Sequence[str]
     sizes: Mapping[str, int]
     """By stratum: how many cases it has, labelled or not."""
+    groups: Sequence[int] | None = None
+    """Of each case a number that cases share which belong together, as in a conversation; None if none do."""
 
 
 def stratified_mean(
-    judged: Sequence[float], sample: LabelledSample, *, confidence: float = 0.95
+    judged: Sequence[float],
+    sample: LabelledSample,
+    *,
+    confidence: float = 0.95,
+    groups: Sequence[int] | None = None,
 ) -> CorrectedMean | None:
     """Mean human score over all items: the judge scored all, people a random part of each stratum.
 
@@ -57,7 +63,9 @@ def stratified_mean(
     strata (Fisch et al. 2024), with one trust for all of them: a biased judge does not bias it. The variance is that of
     two-phase sampling (Cochran 1977, 12.2): that of the items, which are a sample of such queries, and that of the
     labels within each stratum, drawn towards the strata's common one and a little towards that of the human scores.
-    Student's t has the degrees of freedom of Satterthwaite (1946). `judged` are all scores, those of `sample` included.
+    Student's t has the degrees of freedom of Satterthwaite (1946). `judged` are all scores, those of `sample` included,
+    and `groups` are theirs, as in `sample`. The variance of items that belong together is larger by their design effect
+    (Kish 1965, 8.2), that of the scores or of the labels, and that of labels by the one of the residuals.
     None if a stratum has fewer than FEWEST_OF_STRATUM labels, unless it is no larger and all of it is labelled.
     """
     parts = _parts(sample)
@@ -69,7 +77,12 @@ def stratified_mean(
     residuals = [part.human - trust * part.judge for part in parts]
     value = trust * float(scores.mean())
     value += sum(part.weight * float(each.mean()) for part, each in zip(parts, residuals, strict=True))
-    terms = _Variances.of(parts, residuals, len(scores), is_fitted=trust > 0)
+    human, judge = (np.asarray(each, dtype=float) for each in (sample.human, sample.judge))
+    terms = _Variances.of(parts, residuals, len(scores), is_fitted=trust > 0).of_groups(
+        of_items=max(_design_effect(scores, groups), _design_effect(human, sample.groups)),
+        of_labels=_design_effect(human - trust * judge, sample.groups),
+        count=min(len({*each}) for each in (groups, sample.groups, range(count)) if each is not None),
+    )
     half = terms.half_width(confidence)
     unlabelled = 1 - count / len(scores)
     return CorrectedMean(
@@ -133,6 +146,8 @@ class _Variances:
     weights: Floats
     labels: Floats
     sizes: Floats
+    count: float = math.inf
+    """Conversations, or labels; whatever is less."""
 
     @classmethod
     def of(
@@ -154,16 +169,21 @@ class _Variances:
             sizes=np.array([part.size for part in parts], dtype=float),
         )
 
+    def of_groups(self, *, of_items: float, of_labels: float, count: int) -> "_Variances":
+        """The same with these design effects, for so many conversations."""
+        return replace(self, items=self.items * of_items, spreads=self.spreads * of_labels, count=count)
+
     def half_width(self, confidence: float, factor: float = 1.0) -> float:
         """Of the interval, if each stratum had `factor` times its labels."""
         labels = np.minimum(self.labels * factor, self.sizes)
         terms = self.weights**2 * (1 / labels - 1 / self.sizes) * self.spreads
         variance = float(terms.sum()) + self.items
-        squares = float((terms**2 / (labels - 1 + _PRIOR)).sum()) + self.items**2 / (labels.sum() - 1)
+        independent = min(float(labels.sum()), self.count * max(1.0, factor))
+        squares = float((terms**2 / (labels - 1 + _PRIOR)).sum()) + self.items**2 / (independent - 1)
         if squares <= _TOLERANCE**2:
             return 0.0
         # The shrunk variances seem to know more than there are labels to know it from.
-        freedom = min(variance**2 / squares, float(labels.sum()) - len(labels))
+        freedom = min(variance**2 / squares, max(1.0, independent - len(labels)))
         exact = freedom if freedom >= _LEAST_EXACT else max(1, int(freedom))
         return student_quantile((1 + confidence) / 2, exact) * math.sqrt(variance)
 
@@ -179,6 +199,17 @@ class _Variances:
                 (low, middle) if self.half_width(confidence, middle / now) <= GOAL else (middle + 1, high)
             )
         return low - now
+
+
+def _design_effect(values: Floats, groups: Sequence[int] | None) -> float:
+    """By how much the variance of a mean is larger since values of one group are alike; 1 or more."""
+    if groups is None:
+        return 1.0
+    _, places = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.bincount(places, weights=values - values.mean())
+    alone = _variance(values) * len(values)
+    together = float((sums**2).sum()) * len(sums) / (len(sums) - 1) if len(sums) > 1 else 0.0
+    return max(1.0, together / alone) if alone > _TOLERANCE else 1.0
 
 
 def _variance(values: Floats) -> float:
