@@ -296,8 +296,8 @@ def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Readi
 def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
     """The text of these pieces, an amount of several of them as one; then `stems_by_piece` is changed.
 
-    A function word in capitals is a name ("the US", "Vitamin A") unless it begins the text or follows a mark such as
-    a colon.
+    A function word in capitals is a name ("the US", "Vitamin A") unless it begins the text or a title ("A Bell for
+    Adano"), or follows a mark such as a colon.
     """
     if len(pieces) > 1 and type(stems_by_piece[0]) is _Name:
         stems_by_piece[0] = ()
@@ -307,7 +307,7 @@ def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, .
     if len(pieces) > 1 and not STOP_WORDS.isdisjoint(reading.stems):
         for place, stems in enumerate(stems_by_piece):
             begins = not pieces[place - 1][-1].isalnum()
-            if type(stems) is _Name and (begins or _is_heading(reading)):
+            if type(stems) is _Name and (begins or _begins_title(pieces[place:]) or _is_heading(reading)):
                 stems_by_piece[place] = ()
         reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
     if not _has_amount(reading):
@@ -317,6 +317,10 @@ def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, .
     for place, stem in quoted:
         stems_by_piece[place] = (stem,)
     return reading
+
+
+def _begins_title(pieces: Sequence[str]) -> bool:
+    return pieces[0] == "A" and len(pieces) > 1 and pieces[1][0].isupper()
 
 
 def _has_amount(reading: Reading) -> bool:
