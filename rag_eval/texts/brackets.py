@@ -343,7 +343,7 @@ def _is_code(word: str) -> bool:
 
 def compact(text: str) -> str:
     """The text with each citation that has white space or a link in it as `[1,2]`, so that it is one piece."""
-    if _BROAD.search(text) is None:
+    if _SPACED.search(text) is None and not (_may_be_broad(text) and _BROAD.search(text)):
         return text
     parts: list[str] = []
     last = 0
@@ -353,10 +353,13 @@ def compact(text: str) -> str:
     return "".join((*parts, text[last:]))
 
 
-_BROAD = re.compile(
-    r"\[\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s)"
-    r"|\\\[\d|\d\^?\]{1,2}\(https?://|【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s"
-)
+def _may_be_broad(text: str) -> bool:
+    """Whether `_BROAD` is worth its time: these are found without a look at each digit."""
+    return "](http" in text or "\\[" in text or "†" in text
+
+
+_SPACED = re.compile(r"\[\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s)")
+_BROAD = re.compile(r"\\\[\d|\d\^?\]{1,2}\(https?://|【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s")
 NO_WORD = re.compile(
     r"\[(?:\^|doc)?\d++\^?(?:\s?[,;\-–]\s*+\d++)*+\]|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"
 )
