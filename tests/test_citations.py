@@ -91,6 +91,7 @@ def not_citations() -> list[str]:
         ("The loan period [1-3] is four weeks.", [1, 2, 3]),
         ("Four weeks is a usual value, as described in [1, 2].", [1, 2]),
         ("Loans last 28 days [1-3].", [1, 2, 3]),
+        ("Die Ausleihe ist eine Form der KI [1, 3].", [1, 3]),
         ("Die Leihfrist [1-2] beträgt 28 Tage.", [1, 2]),
         ("Studies from other libraries [1, 2] show this.", [1, 2]),
         ("Le prêt est de 28 jours [1-3], renouvelable.", [1, 2, 3]),

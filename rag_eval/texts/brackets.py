@@ -83,10 +83,12 @@ _PAIRED = re.compile(
     r"|faixa|intervallo|scala|fra|tra|bereik|schaal|tussen|skalan?|mellan|przedzia\w+|skal[iąęi]|zakres\w*|aralı\w+|ölçe\w+"
     r"|liste|lista|интервал\w*|диапазон\w*|шкал\w+|между|مقياس|المقياس|نطاق|النطاق|बीच|पैमाने)"
     r"(?:\s+(?:of|from|is|are|at|to|von|vom|bis|ist|de|du|des|est|es|van|di|da|è|от|पर|من))*\s*[:=]?\s*\Z"
+    r"|(?:[%(,;]|percent)[\s-]{0,2}(?-i:CI|KI|IC|BI|ДИ)\s*[:=]?\s*\Z"  # not "a form of KI [1, 2]"
+    r"|(?-i:CI|KI|IC|BI|ДИ)\W{0,2}(?:à|de|del|al|a)?\W{0,2}\d\d(?:[.,]\d)?\s?%\)?\s*[:=]?\s*\Z"
     r"|(?:数组|数列|区间|范围|列表|向量|矩阵|等级|量表|配列|区間|範囲|段階|スケール|구간|범위|척도)[为是はで은는:：]?\s*\Z",
     re.IGNORECASE,
 )
-"""Words that two numbers follow, as in "the interval [0, 1]"."""
+"""Words that two numbers follow, as in "the interval [0, 1]" and "95% CI [1, 3]"."""
 _VALUED = re.compile(
     r"(?<!\w)(?:values?|numbers?|integers?|scores?|rat(?:ed?|ings?)|probabilit\w+|weights?|parameters?|normali\w+|scaled?|random"
     r"|lies?|werte?|zahl(?:en)?|wahrscheinlichkeit\w*|note|bewert\w+|normier\w*|valeurs?|nombres?|notes?|probabilités?"
