@@ -1,7 +1,7 @@
 """Agreement with people: every number against a second implementation, and a biased judge that is seen through."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -242,3 +242,20 @@ def test_labels_without_a_gross_error_are_not_taken_for_proof_that_there_is_none
         "no mean"
     )
     assert rare_error_words(None) == []
+
+
+def test_cases_of_one_conversation_count_once_for_the_share_of_rare_errors() -> None:
+    """42 labels from 12 conversations may have met 12 different mistakes, not 42."""
+
+    def warned(conversation_of: Callable[[int], str]) -> str:
+        results = [judged(row, 0.5 + row % 5 / 20, 0.5 + row % 7 / 20) for row in range(2, 44)]
+        told = [
+            replace(each, case=replace(each.case, conversation=conversation_of(each.case.row)))
+            for each in results
+        ]
+        (warning,) = rare_error_words(aligned(told))
+        return warning
+
+    assert "up to 25% of its scores" in warned(lambda row: f"c{row % 12}")
+    assert warned(lambda row: f"c{row}") == warned(lambda row: ""), "none has several"
+    assert "up to 7% of its scores" in warned(lambda row: "")

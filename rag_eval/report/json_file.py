@@ -284,13 +284,21 @@ def _without_clusters(rates: Json) -> Json:
     return rates
 
 
+def _without_single(alignment: Json) -> Json:
+    """The number of conversations only where one of them has several cases."""
+    for line in alignment["agreements"]:
+        if line["conversations"] is None:
+            del line["conversations"]
+    return alignment
+
+
 def _fields(record: Any, without: Collection[str] = ()) -> Json:
     """The record's fields in their order, each as it is."""
     return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in without}
 
 
 _PLAIN: Mapping[type, Callable[[Any], Any]] = {
-    Alignment: asdict,
+    Alignment: lambda alignment: _without_single(asdict(alignment)),
     BotPassRates: lambda rates: _without_clusters(asdict(rates)),
     Change: _changed,
     PlannedLook: asdict,

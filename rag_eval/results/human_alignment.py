@@ -83,6 +83,8 @@ class HumanAgreement:
     """0..1: the largest difference between judge and people among these cases; None without any."""
     implied: "ImpliedThreshold | None" = None
     """The threshold of the judge's scores that the labels imply; with all bots together, and of metrics only."""
+    conversations: int | None = None
+    """That the cases come from, a case without one counted as its own; None if no conversation has several of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +300,7 @@ class AlignmentTally:
             negatives=_share([a < threshold for a, b in zip(judge, human, strict=True) if b < threshold]),
             corrected=None,
             largest_error=max((abs(a - b) for a, b in zip(judge, human, strict=True)), default=None),
+            conversations=len({*groups}) if groups else None,
         )
 
 
@@ -315,7 +318,7 @@ def rare_error_words(alignment: Alignment | None) -> list[str]:
         return []
     named = ", ".join(f"{shorten(line.bot, 60)} {line.label}".strip() for line in lines[:_NAMED])
     more = f" and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
-    missed = max(_THREE / line.count for line in lines)
+    missed = max(_THREE / (line.conversations or line.count) for line in lines)
     return [
         f"No label differs from its score by {_GROSS:g} or more ({named}{more}). The corrected interval is too "
         f"narrow if the judge is rarely but badly wrong: up to {percent(min(1.0, missed))} of its scores could be, "
@@ -326,7 +329,9 @@ def rare_error_words(alignment: Alignment | None) -> list[str]:
 _GROSS = 0.5
 _NAMED = 3
 _THREE = 3.0
-"""What happens in this share of the cases, divided by their number, is missed in 5% of samples (rule of three)."""
+"""What happens in this share of the cases, divided by their number, is missed in 5% of samples (rule of three).
+
+The cases of one conversation may all be alike, so they count as one."""
 
 
 class _Pairs(JoinedValues):
