@@ -280,10 +280,10 @@ def test_what_does_not_fit_is_cut_to_the_worst_of_each_bot_and_as_many_at_random
     html = target.read_text(encoding="utf-8")
     said = f"The page contains {2 * len(page['rows']):,} of 4,000 cases ({len(page['rows']):,} of 2,000 rows)"
     assert f'<p class="cut">{said}' in html
-    assert (
-        f"lowest RQS of a bot ({len(rows[_WORST]):,}) and rows drawn at random ({len(rows[_RANDOM]):,})"
-        in html
-    )
+    both = len({*rows[_WORST]} & {*rows[_RANDOM]})
+    assert both, "else this says nothing about rows that are chosen twice"
+    drawn = f"({len(rows[_RANDOM]):,}; {both:,} are both)"
+    assert f"lowest RQS of a bot ({len(rows[_WORST]):,}) and rows drawn at random {drawn}" in html
 
 
 @pytest.mark.slow

@@ -199,11 +199,13 @@ class HtmlReport:
                 f"The page has no table of cases: {allowed}, and what it says of {len(self._facts.bots):,} bots and "
                 f"of the run takes {static / 1e6:.1f} MB. Raise html_mb, or use the workbook."
             )
+        worst, drawn = (packed.choice.count(REASON_BITS[why]) for why in (WORST, RANDOM))
+        both = worst + drawn - packed.row_count
         return (
             f"The page contains {self._numbers.count(packed.choice):,} of {len(self._numbers.cases):,} cases "
             f"({packed.row_count:,} of {len(self._records):,} rows), because {allowed}: rows with the lowest RQS of a "
-            f"bot ({packed.choice.count(REASON_BITS[WORST]):,}) and rows drawn at random "
-            f"({packed.choice.count(REASON_BITS[RANDOM]):,}). All means count every case."
+            f"bot ({worst:,}) and rows drawn at random ({drawn:,}{f'; {both:,} are both' if both else ''}). All means "
+            "count every case."
         )
 
     def _write_cases(self, file: BinaryIO, packed: PackedRows, facts: RunFacts) -> None:
