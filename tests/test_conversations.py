@@ -242,6 +242,64 @@ def test_a_text_that_is_no_chat_among_others_is_named_with_its_row(run_cli: Run,
     )
 
 
+THANKS = Turn("user", "Thanks!")
+UNANSWERED = (
+    "questions without an answer after them, which were not judged: {} (row {}). If the bot was asked and did not "
+    "answer, end the chat with an empty message of the bot."
+)
+
+
+def write_chats(path: Path, *chats: Sequence[Turn]) -> Path:
+    """As messages in .jsonl, else each in one text."""
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps({"messages": plain(*chat)}) for chat in chats))
+        return path
+    texts = ["\n".join(f"{turn.role.title()}: {turn.content}" for turn in chat) for chat in chats]
+    return write_table(path, ["transcript"], *([text] for text in texts))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("others", [(), ((CAR, NICE),)], ids=["all", "some"])
+def test_what_a_user_says_after_the_last_answer_is_left_out_and_counted(
+    suffix: str, others: tuple[tuple[Turn, ...], ...], tmp_path: Path
+) -> None:
+    answer = Turn("assistant", "0W-20.")
+    chats = [(*TURNS, WHICH, answer, THANKS, Turn("user", "Bye.")), (WHICH, answer, THANKS), *others]
+    table = read_table(write_chats(tmp_path / f"a{suffix}", *chats))
+    first, second, *_ = (row.cases[0] for row in table.rows)
+    assert (first.query, first.response, first.history) == (WHICH.content, "0W-20.", TURNS)
+    assert (second.query, second.response, second.history) == (WHICH.content, "0W-20.", ())
+    rows = "1, 2" if suffix == ".jsonl" else "2, 3"
+    assert [each for each in table.warnings if "without an answer" in each] == [
+        f"Column '{'messages' if suffix == '.jsonl' else 'transcript'}.query' (B): {UNANSWERED.format(3, rows)}"
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_chat_in_which_the_bot_says_nothing_has_an_empty_response(suffix: str, tmp_path: Path) -> None:
+    """Also to a last question that has an empty answer."""
+    silent = Turn("assistant", "")
+    chats = [TURNS, (WHICH,), (*TURNS, WHICH, silent), (Turn("assistant", "Hello."), WHICH)]
+    table = read_table(write_chats(tmp_path / f"a{suffix}", *chats))
+    found = [(row.query, row.cases[0].response) for row in table.rows]
+    assert found == [(CAR.content, NICE.content), *[(WHICH.content, "")] * 3]
+    assert not any("without an answer" in each for each in table.warnings)
+
+
+def test_the_last_message_is_the_query_if_another_column_has_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"messages": plain(*TURNS, WHICH), "Bot_A": "0W-20."}]))
+    case = case_of(tmp_path / "a.json")
+    assert (case.query, case.response, case.history) == (WHICH.content, "0W-20.", TURNS)
+
+
+def test_chats_that_end_with_a_question_next_to_ground_truths_are_a_test_set(tmp_path: Path) -> None:
+    """The truth is one for the last question, not for the answer before it."""
+    record = {"messages": plain(*TURNS, WHICH), "Ground_Truth": "0W-20."}
+    (tmp_path / "a.json").write_text(json.dumps([record]))
+    with pytest.raises(TableError, match=r"No column with responses|No Bot_"):
+        read_table(tmp_path / "a.json")
+
+
 def test_a_chat_in_a_text_next_to_queries_or_responses_is_no_case(tmp_path: Path) -> None:
     chat = "User: Hi\nAssistant: Hello."
     write_table(tmp_path / "a.csv", ["Query", "Bot_A", "Chat", "Context"], ["q", chat, chat, chat])

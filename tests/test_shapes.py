@@ -475,13 +475,13 @@ def _chats(folder: Path, *chats: object, **fields: object) -> Path:
     return path
 
 
-def test_a_chat_that_ends_with_the_user_has_no_response(tmp_path: Path) -> None:
+def test_a_chat_that_ends_with_the_user_has_its_last_answer_or_none(tmp_path: Path) -> None:
     asked = {"role": "user", "content": "And?"}
     called = {"role": "assistant", "content": None}
     path = _chats(tmp_path, [_HI, _YO], [_HI, _YO, asked], [_HI, called], [_HI, _YO, called], [_YO, _HI])
     assert [(each[1], each[2]) for each in content(read_table(path, bot_name="B"))] == [
         ("Hi?", "Yo."),
-        ("And?", ""),
+        ("Hi?", "Yo."),
         ("Hi?", ""),
         ("Hi?", "Yo."),
         ("Hi?", ""),
@@ -506,7 +506,7 @@ _RULE, _BLANK = {"role": "system", "content": "Be brief."}, {"role": "assistant"
 @pytest.mark.parametrize(
     ("chats", "fields", "told"),
     [
-        ([[_HI, _YO, _AND, _NO], [_HI, _YO], [_RULE, _HI, _YO, _AND]], {}, ""),
+        ([[_HI, _YO, _AND, _NO], [_HI], [_RULE, _HI, _YO]], {}, ""),
         ([[_HI, _YO, _NO]], {}, "'messages.query' (B): 1 message is not used (row 1)"),
         ([[_RULE, _BLANK, _HI, _BLANK, _NO]], {}, ""),
         (

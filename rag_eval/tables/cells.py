@@ -98,22 +98,28 @@ Cell = str | BadCell
 
 
 class ChatMessage(str):
-    """The text of a chat's message, with the turns before it, and how many other messages are `unused`."""
+    """The text of a chat's message, with the turns before it.
 
-    __slots__ = ("earlier", "unused")
+    It knows how many other messages of the bot are `unused`, and how many of the user after it are `unanswered`.
+    """
+
+    __slots__ = ("earlier", "unanswered", "unused")
     earlier: tuple[Turn, ...]
     unused: int
+    unanswered: int
 
-    def __new__(cls, text: str, earlier: tuple[Turn, ...] = (), unused: int = 0) -> "ChatMessage":
+    def __new__(
+        cls, text: str, earlier: tuple[Turn, ...] = (), unused: int = 0, unanswered: int = 0
+    ) -> "ChatMessage":
         message = super().__new__(cls, text)
-        message.earlier, message.unused = earlier, unused
+        message.earlier, message.unused, message.unanswered = earlier, unused, unanswered
         return message
 
 
 def as_message(cell: Cell, message: ChatMessage) -> Cell:
     """The cell with what is known of the message that it is, unless that is nothing, or it holds nothing."""
-    is_more = (message.earlier or message.unused) and isinstance(cell, str) and cell
-    return ChatMessage(str(cell), message.earlier, message.unused) if is_more else cell
+    known = message.earlier, message.unused, message.unanswered
+    return ChatMessage(str(cell), *known) if any(known) and isinstance(cell, str) and cell else cell
 
 
 def is_sentence(text: str) -> bool:

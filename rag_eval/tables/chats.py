@@ -41,18 +41,25 @@ def last_message(value: object, *, of_user: bool) -> ChatMessage | None:
 
 
 def last_turn(value: object) -> dict[str, str] | None:
-    """The last message of the user in a list of chat messages, and the bot's last one after it, if there is one.
+    """The last question in a list of chat messages that has an answer, and the last message of the bot after it.
 
-    None for anything else. The query knows the turns before it, and how many messages of the bot are left out.
+    Without any answer, the last message of the user; None for anything else. The query knows the turns before it, and
+    how many messages are left out: of the bot, and of the user after the answer.
     """
-    question = last_message(value, of_user=True)
-    if question is None:
-        return None
-    answers = list(takewhile(lambda turn: turn.role != USER, reversed(said_in(value))))
-    if not answers:
-        return {QUERY: question}
-    left_out = len(_not_blank(answers[1:]))
-    return {QUERY: ChatMessage(question, question.earlier, left_out), RESPONSE: answers[0].content}
+    said = said_in(value)
+    end = max((place for place, turn in enumerate(said, 1) if turn.role != USER), default=0)
+    if not any(turn.role == USER for turn in _not_blank(said[:end])):
+        question = last_message(value, of_user=True)
+        return None if question is None else {QUERY: question}
+    answers = list(takewhile(lambda turn: turn.role != USER, reversed(said[:end])))
+    asked = end - len(answers) - 1
+    message = ChatMessage(
+        said[asked].content,
+        _not_blank(said[:asked]),
+        unused=len(_not_blank(answers[1:])),
+        unanswered=len(_not_blank(said[end:])),
+    )
+    return {QUERY: message, RESPONSE: answers[0].content}
 
 
 def said_in(value: object) -> list[Turn]:

@@ -456,7 +456,8 @@ def _stored(cell: Cell) -> Any:
     if isinstance(cell, JsonText):
         return [1, str(cell)]
     if isinstance(cell, ChatMessage):
-        return [2, str(cell), [[turn.role, turn.content] for turn in cell.earlier], cell.unused]
+        turns = [[turn.role, turn.content] for turn in cell.earlier]
+        return [2, str(cell), turns, cell.unused, cell.unanswered]
     if isinstance(cell, Measured):
         return [3, str(cell), cell.number, cell.unit]
     return cell
@@ -469,6 +470,6 @@ def _restored(value: Any) -> Cell:
     if kind == 3:
         return Measured(text, *more)
     if more:
-        earlier, unused = more
-        return ChatMessage(text, tuple(Turn(*turn) for turn in earlier), unused)
+        earlier, *left_out = more
+        return ChatMessage(text, tuple(Turn(*turn) for turn in earlier), *left_out)
     return JsonText(text) if kind else BadCell(text)

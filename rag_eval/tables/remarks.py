@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from rag_eval.tables.columns import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
-UNUSED_MESSAGES, NOT_FINITE, HALF_PAIR = "unused messages", "not finite", "half pair"
+UNUSED_MESSAGES, UNANSWERED, NOT_FINITE, HALF_PAIR = (
+    "unused messages",
+    "unanswered",
+    "not finite",
+    "half pair",
+)
 _SENTENCES = {
     BROKEN_LIST: "what looks like a list cannot be read as one and was taken as plain text in row {rows}; write lists "
     'as JSON: ["chunk 1", "chunk 2"].',
@@ -25,6 +30,8 @@ _SENTENCES = {
     "give the column this role with --map COLUMN=reference.",
     ALTERNATIVES: "several ground truths in row {rows}; the first one counts. Put the one that should count first.",
     UNUSED_MESSAGES: "{count} not used (row {rows}): of several answers to a question, the last one is the response.",
+    UNANSWERED: "questions without an answer after them, which were not judged: {number} (row {rows}). If the bot was "
+    "asked and did not answer, end the chat with an empty message of the bot.",
     NOT_FINITE: "NaN or Infinity in row {rows} was read as blank; write the text in quotes, or null for none.",
     HALF_PAIR: "half a character, such as a cut emoji, in row {rows} was read as U+FFFD (\ufffd); export the texts "
     "again.",
@@ -36,22 +43,24 @@ class Remarks:
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, list[int]]] = {kind: defaultdict(list) for kind in _SENTENCES}
-        self._messages: Counter[str] = Counter()
-        """Those of a bot that are not used, by the name of the column."""
+        self._messages: Counter[tuple[str, str]] = Counter()
+        """Those of chats that are left out, by what is remarkable and by the name of the column."""
 
     def add(self, kind: str, column: str, row: int) -> None:
         self._rows[kind][column].append(row)
 
-    def add_unused(self, messages: int, column: str, row: int) -> None:
-        self._messages[column] += messages
-        self.add(UNUSED_MESSAGES, column, row)
+    def add_messages(self, kind: str, messages: int, column: str, row: int) -> None:
+        """Messages of a chat that are left out, if there are some."""
+        if messages:
+            self._messages[kind, column] += messages
+            self.add(kind, column, row)
 
     def warnings(self) -> Iterator[str]:
         for kind, columns in self._rows.items():
             for column, rows in columns.items():
-                messages = self._messages[column]
+                messages = self._messages[kind, column]
                 count = f"{counted(messages, 'message')} {'is' if messages == 1 else 'are'}"
-                sentence = _SENTENCES[kind].format(rows=_first_ten(rows), count=count)
+                sentence = _SENTENCES[kind].format(rows=_first_ten(rows), count=count, number=f"{messages:,}")
                 yield f"Column {column}: {sentence}"
 
 

@@ -39,6 +39,8 @@ from rag_eval.tables.remarks import (
     BROKEN_LIST,
     CUT,
     LIST_OF_RESPONSES,
+    UNANSWERED,
+    UNUSED_MESSAGES,
     Missing,
     Remarks,
     Repeats,
@@ -314,9 +316,9 @@ class RowReader:
             return ""
         if role is not None and isinstance(cell, ChatMessage):
             self._before[index] = cell.earlier
-            if cell.unused:
-                row = self._numbers.get(index, number)
-                self._remarks.add_unused(cell.unused, self._names[index], row)
+            row = self._numbers.get(index, number)
+            for kind, messages in ((UNUSED_MESSAGES, cell.unused), (UNANSWERED, cell.unanswered)):
+                self._remarks.add_messages(kind, messages, self._names[index], row)
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
         return str(cell) if isinstance(cell, ChatMessage | Measured) else cell

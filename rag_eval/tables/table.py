@@ -254,8 +254,13 @@ def _with_fields(
         if name and any(folded(each.column).startswith(f"{folded(name)}.") for each in asked.named)
     }
     with_chats = not of_bots and not _has_responses(header, asked)
+    roles = {ROLES[each.role] for each in named.values()} | _roles_by_name(header)
     columns, rows = columns_of_objects(
-        header, opened.rows, with_chats=with_chats, given=texts | of_bots | parts
+        header,
+        opened.rows,
+        with_chats=with_chats,
+        with_truth=REFERENCE in roles,
+        given=texts | of_bots | parts,
     )
     columns = [
         index
@@ -324,8 +329,12 @@ def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:
     if given:
         fields = tuple(f"{name}." for name in names)
         return not any(column.startswith(fields) for column in given)
-    meanings = (meaning_of(name, has_prefixed=False) for name in names)
-    return any(each.role == RESPONSE for each in meanings if each)
+    return RESPONSE in _roles_by_name(header)
+
+
+def _roles_by_name(header: Sequence[Cell]) -> set[str]:
+    names = (name for name in header if isinstance(name, str) and name)
+    return {meaning.role for name in names if (meaning := meaning_of(name, has_prefixed=False))}
 
 
 class _Opened(NamedTuple):

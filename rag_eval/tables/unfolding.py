@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
+from rag_eval.tables.cells import ABSENT, Cell, ChatMessage, JsonText, cell_at
 from rag_eval.tables.chats import last_turn
 from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, folded, meaning_of
 from rag_eval.tables.nested import flattened, structure
@@ -23,11 +23,17 @@ _ROLES = frozenset((QUERY, REFERENCE, RESPONSE, CONTEXT))
 
 
 def columns_of_objects(
-    header: Sequence[Cell], rows: Rows, *, with_chats: bool, given: Collection[int] = ()
+    header: Sequence[Cell],
+    rows: Rows,
+    *,
+    with_chats: bool,
+    with_truth: bool = False,
+    given: Collection[int] = (),
 ) -> tuple[list[int], Rows]:
     """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows.
 
-    So do `given` ones, whatever their names.
+    So do `given` ones, whatever their names. With ground truths, chats that all end with a question are those of a test
+    set, whose truths are not for the answers before.
     """
     first = list(islice(rows, _PEEKED))
     names = {index: name for index, name in enumerate(header) if isinstance(name, str)}
@@ -43,7 +49,11 @@ def columns_of_objects(
     }
     found = [index for index, rows_of in told.items() if fields_of([index], header, iter(rows_of), given)]
     texts |= {*given}
-    wanted = [index for index in found if _is_wanted(index, first, with_chats, in_text=index in texts)]
+    wanted = []
+    for index in found:
+        cells = [cell_at(its, index) for _, its in first]
+        if _is_wanted(cells, with_chats, with_truth=with_truth, in_text=index in texts):
+            wanted.append(index)
     return wanted, chain(first, rows)
 
 
@@ -57,15 +67,15 @@ _CHATS = frozenset(
 """Names of columns with a whole chat in each cell, if no column has queries. As `folded` writes them."""
 
 
-def _is_wanted(
-    column: int, rows: Sequence[tuple[int, Sequence[Cell]]], with_chats: bool, *, in_text: bool
-) -> bool:
-    """Whether its fields are to be columns: those of chats only if somebody answers, and if that is asked for."""
-    found = [cell_at(cells, column) for _, cells in rows]
-    turns = {cell: turn for cell in found if (turn := _turn(cell)) is not None}
+def _is_wanted(cells: Sequence[Cell], with_chats: bool, *, with_truth: bool, in_text: bool) -> bool:
+    """Whether a column's fields are to be columns: those of chats only if somebody answers and that is asked for."""
+    turns = {cell: turn for cell in cells if (turn := _turn(cell)) is not None}
     if not in_text and any(structure(cell, "[", "]") is None for cell in turns):
         return False
-    return not turns or (with_chats and any(RESPONSE in turn for turn in turns.values()))
+    answered = [turn[QUERY] for turn in turns.values() if RESPONSE in turn]
+    if with_truth:
+        answered = [each for each in answered if not (isinstance(each, ChatMessage) and each.unanswered)]
+    return not turns or (with_chats and bool(answered))
 
 
 def fields_of(
