@@ -550,6 +550,41 @@ def test_dollars_of_cells_are_those_that_another_column_names(tmp_path: Path) ->
     assert [use.unit for use in table.columns[3:]] == ["USD", "USD", "ms", "ms"]
 
 
+@pytest.mark.parametrize(
+    ("headers", "formats", "units"),
+    [
+        (["Cost_A (USD)", "Cost_B (CAD)"], ['"$"#,##0.0000', '"$"#,##0.0000'], "CAD USD"),
+        (["Cost_A (USD)", "Cost_B (CAD)"], ["General", '"$"#,##0.0000'], "CAD USD"),
+        (["Cost_A (USD)", "Cost_B (CAD)"], ["General", "General"], "CAD USD"),
+        (["Cost_A (USD)", "Cost_B"], ['"$"#,##0.0000', '"CAD" 0.00'], "CAD USD"),
+        (["Cost_A (USD)", "Cost_B (USD)"], ['"$"#,##0.0000', "#,##0.00 [$CAD]"], "CAD USD"),
+        (["Cost_A (USD)", "Cost_B (USD)"], ["[$$-1009]#,##0.00", '"$"#,##0.0000'], "CAD USD"),
+        (["Cost_A (CAD)", "Cost_B"], ['"$"#,##0.0000', "$0.00"], "CAD"),
+        (["Cost_A (AUD)", "Cost_B (AUD)"], ['"$"#,##0.0000', "General"], "AUD"),
+        (["Cost_A (EUR)", "Cost_B (USD)"], ['"$"#,##0.0000', "General"], "USD"),
+    ],
+)
+def test_a_dollar_is_first_that_of_its_own_header(
+    tmp_path: Path, headers: list[str], formats: list[str], units: str
+) -> None:
+    """Another column says its country only if the header does not, so that no two currencies are compared."""
+    table = read_table(write_formatted(tmp_path / "in.xlsx", headers, [formats] * 2))
+    used = [use.unit for use in table.columns[3:] if use.role == "cost"]
+    if " " in units:
+        one, other = units.split()
+        assert used == []
+        assert f"different units ('{one}' and '{other}')" in "".join(table.warnings)
+    else:
+        assert used == [units] * 2, table.warnings
+
+
+@pytest.mark.parametrize("before", ["$0.02", "0.02"])
+def test_a_dollar_of_a_text_is_that_of_its_header(tmp_path: Path, before: str) -> None:
+    names = ["Query", "Bot_A", "Bot_B", "Cost_A (USD)", "Cost_B (USD)"]
+    table = read_table(write_table(tmp_path / "in.csv", names, ["q", "a", "b", before, "CAD 0.02"]))
+    assert "different units ('CAD' and 'USD')" in "".join(table.warnings)
+
+
 FORMATS = [
     # number format, unit, multiple
     ("$0.0000", "$", 1),

@@ -478,7 +478,9 @@ class Amounts:
             cells[base] = min(cell, cells.get(base, cell))
         if not cells:
             cells[unit_of(self.role, self._unit)] = 0, ""
-        known = _only_currency(cells) or _only_currency([unit_of(self.role, self._unit)])
+        known, named = _only_currency(cells), _only_currency([unit_of(self.role, self._unit)])
+        if not known or (known == DOLLAR and named in _DOLLARS):
+            known = named
         for unit in [each for each in cells if each in _CENTS or each == DOLLAR]:
             if known in _DOLLARS or (known and unit in _CENTS):
                 cell = cells.pop(unit)
