@@ -415,3 +415,22 @@ def test_permission_is_a_yes_and_a_ban_is_a_no(
 ) -> None:
     assert red(query, right, reference, chunk) == set()
     assert not red(query, wrong, reference, chunk).isdisjoint(CAUGHT_BY)
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong", "chunk"),
+    [
+        ("Which gate?", "B12", "Gate B12.", "A12", "Flight LH232 leaves from gate B12."),
+        ("Which gate is it?", "Gate A12", "A12", "Gate B12", "Flight LH232 leaves from gate A12."),
+        ("Which vitamin?", "Vitamin B12", "B-12", "Vitamin A12", "Liver is rich in vitamin B-12."),
+        ("Which bus goes there?", "Bus 12A", "12A", "Bus 12B", "Bus 12A goes to the airport."),
+        ("Welches Gate hat der Flug?", "Gate D7", "D7", "Gate A7", "Der Flug geht von Gate D7 ab."),
+        ("Where do I return it?", "Level 3 of P2", "P2, level 3", "Level 2 of P3", "Return it at level 3 of P2."),
+        ("Which form?", "A1234", "Form A1234", "A1235", "Fill in form A1234."),
+    ],
+)
+def test_a_letter_and_a_number_are_one_code(
+    query: str, reference: str, right: str, wrong: str, chunk: str
+) -> None:
+    assert not red(query, right, reference, chunk) & CAUGHT_BY
+    assert "answer_correctness" in red(query, wrong, reference, chunk)

@@ -229,7 +229,7 @@ def test_a_heading_has_no_names(text, expected):
 
 
 def test_numbers_are_told_from_words():
-    assert numbers(["3.5", "b12", "hous", "1999"]) == ["3.5", "1999"]
+    assert numbers(["3.5", "b12", "hous", "1999"]) == ["3.5", "b12", "1999"]
 
 
 def test_quote_gives_the_spelling_of_the_text_and_stops():

@@ -1,6 +1,6 @@
 """Answer correctness: how much the response says what the reference says."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
@@ -233,6 +233,8 @@ def _lacks_number(
         return True
     if any(missing & names and names & given - wanted for names in _EXCLUSIVE):
         return True
+    if _codes(own & missing) and _codes(numbers(given - wanted)):
+        return True
     kind = expected_kind(query)
     if kind is None or not kind.is_number:
         return False
@@ -240,6 +242,11 @@ def _lacks_number(
     if own.isdisjoint(missing):
         return not own and bool(others - {"1"}) and not ONES.isdisjoint(reference.stems)
     return own <= missing or bool(others)
+
+
+def _codes(listed: Iterable[str]) -> list[str]:
+    """Those that have a letter: "b12"."""
+    return [code for code in listed if code.isalnum() and not code.isdigit()]
 
 
 _EXCLUSIVE = tuple(frozenset(map(stem, names)) for names in (MONTHS, WEEKDAYS, PERIODS))

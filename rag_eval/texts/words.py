@@ -213,8 +213,8 @@ def names(sentence: Reading) -> list[list[str]]:
 
 
 def numbers(stems: Iterable[str]) -> list[str]:
-    """Those of the stems that are numbers."""
-    return [stem for stem in stems if stem[0].isdigit()]
+    """Those of the stems that are numbers, or codes with a letter such as "b12"."""
+    return [stem for stem in stems if stem[0].isdigit() or stem[-1].isdigit()]
 
 
 def quote(text: Reading, stems: AbstractSet[str], most: int = 8) -> str:
@@ -407,8 +407,8 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
         return _words_of_unspaced(token)
     if kind == "percent":
         return (PERCENT,)
-    if kind == "code":
-        return (token,)  # "C++"
+    if kind in ("code", "lettered"):
+        return (token.replace("-", ""),)  # "C++", "B12", "F-16", "12A"
     head, apostrophe, tail = token.partition("'")
     if not apostrophe or tail in _CLITICS:
         return (head,)
@@ -535,13 +535,14 @@ _LETTER = rf"[^\W\d_{_UNSPACED}]"
 _CURRENCIES = "$€£¥₹"
 # Repeated groups are possessive: each repetition of another is remembered, some 200 bytes for every letter.
 _TOKEN = re.compile(
-    rf"(?P<number>\d++(?:[.,:]\d++|h\d\d(?!\d))*+(?:[{''.join(MYRIADS)}]|(?:st|nd|rd|th|er|re|eme|e)(?!\w))?)"
+    rf"(?P<lettered>(?<![\d.,:-])\d++[abd](?!\w))"
+    rf"|(?P<number>\d++(?:[.,:]\d++|h\d\d(?!\d))*+(?:[{''.join(MYRIADS)}]|(?:st|nd|rd|th|er|re|eme|e)(?!\w))?)"
     rf"|(?P<price>(?P<sign>(?:us)?[{_CURRENCIES}])(?P<amount>\d++(?:[.,]\d++)*+))"
     rf"|(?P<currency>(?<![^\W\d_])[{_CURRENCIES}](?!\w))"
     rf"|(?P<half>[ap]\.m\b)"
     rf"|(?P<unspaced>[{_UNSPACED}]+)"
     rf"|(?P<percent>%)"
-    rf"|(?P<code>{_LETTER}(?:\+\+|#)(?!\w))"
+    rf"|(?P<code>{_LETTER}(?:\+\+|#)(?!\w)|(?<![a-z0-9])[a-z]-?+\d++(?![a-z0-9]|[.,:]\d))"
     rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
 )
 WRITTEN_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])++")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
 from rag_eval.metrics.offline.scripts import is_short, is_unspaced
-from rag_eval.texts.words import NEGATION, STOP_WORDS, read, stem, stems_of, words
+from rag_eval.texts.words import NEGATION, STOP_WORDS, numbers, read, stem, stems_of, words
 
 PREFIX = 4
 """Two words of one root are taken to share so many letters at the beginning."""
@@ -98,8 +98,8 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
     written = " ".join(["", *given])
-    # A number is equal to another one or different from it.
-    beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX and not word[0].isdigit()}
+    # A number or a code is equal to another one or different from it.
+    beginnings = {word[:PREFIX] for word in missing.difference(numbers(missing)) if len(word) >= PREFIX}
     # Looking through all of the text at once tells fast that most beginnings do not occur.
     shared = {beginning for beginning in beginnings if f" {beginning}" in written}
     candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
