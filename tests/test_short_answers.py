@@ -425,11 +425,42 @@ def test_permission_is_a_yes_and_a_ban_is_a_no(
         ("Which vitamin?", "Vitamin B12", "B-12", "Vitamin A12", "Liver is rich in vitamin B-12."),
         ("Which bus goes there?", "Bus 12A", "12A", "Bus 12B", "Bus 12A goes to the airport."),
         ("Welches Gate hat der Flug?", "Gate D7", "D7", "Gate A7", "Der Flug geht von Gate D7 ab."),
-        ("Where do I return it?", "Level 3 of P2", "P2, level 3", "Level 2 of P3", "Return it at level 3 of P2."),
+        (
+            "Where do I return it?",
+            "Level 3 of P2",
+            "P2, level 3",
+            "Level 2 of P3",
+            "Return it at level 3 of P2.",
+        ),
         ("Which form?", "A1234", "Form A1234", "A1235", "Fill in form A1234."),
     ],
 )
 def test_a_letter_and_a_number_are_one_code(
+    query: str, reference: str, right: str, wrong: str, chunk: str
+) -> None:
+    assert not red(query, right, reference, chunk) & CAUGHT_BY
+    assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong", "chunk"),
+    [
+        ("保修期多长？", "2年", "两年。", "2天", "保修期为2年。"),
+        ("有効期間はどのくらいですか？", "10年", "10年間です。", "10日", "有効期間は10年です。"),
+        ("试用期是多久？", "三个月", "3个月", "三年", "试用期为三个月。"),
+        ("试用期是多久？", "三个月", "试用期是三个月。", "三月", "试用期为三个月。"),
+        ("离车站多远？", "5公里", "5公里。", "5米", "离车站5公里。"),
+        ("门票多少钱？", "50元", "50块。", "50美元", "门票50元。"),
+        ("会員費はいくらですか？", "3000円", "3,000円です。", "三千ドル", "年会費は3,000円です。"),
+        ("どのくらいかかりますか？", "30分", "30分です。", "30時間", "30分かかります。"),
+        ("図書館は何時に閉まりますか？", "午後8時", "20時", "8月", "図書館は午前9時から午後8時までです。"),
+        ("图书馆几点关门？", "晚上八点", "20:00", "早上八点", "图书馆早上九点开门，晚上八点关门。"),
+        ("图书馆几点开门？", "早上九点", "九点钟", "晚上九点", "图书馆早上九点开门，晚上八点关门。"),
+        ("公司什么时候成立的？", "1998年", "1998", "1989年", "公司于1998年成立。"),
+        ("何冊借りられますか？", "6冊", "6", "5冊", "6冊まで借りられます。"),
+    ],
+)
+def test_a_counter_behind_a_number_is_its_unit(
     query: str, reference: str, right: str, wrong: str, chunk: str
 ) -> None:
     assert not red(query, right, reference, chunk) & CAUGHT_BY

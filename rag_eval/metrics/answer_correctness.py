@@ -19,7 +19,17 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.quantities import MONTHS, ONES, PERIODS, SIGNS, WEEKDAYS
+from rag_eval.texts.quantities import (
+    CURRENCIES,
+    LENGTHS,
+    MEASURE_STEMS,
+    MONTHS,
+    ONES,
+    PERIODS,
+    SIGNS,
+    TIMES,
+    WEEKDAYS,
+)
 from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stem, stems_of
 
 _Reasoned = Sequence[tuple[str, str]]
@@ -206,7 +216,11 @@ def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[st
         return reference.stems
     light = small_stems(case.query)
     if missing := reference.stems - response.stems:
-        light |= missing & (carrying(case.query) | given_names(reference.text, case.query, (response.text,)))
+        units = frozenset() if case.query.isascii() else MEASURE_STEMS
+        light |= missing & (
+            carrying(case.query) | given_names(reference.text, case.query, (response.text,)) | units
+        )
+        light -= _replaced(missing, response.stems - reference.stems)
     return reference.stems - light or reference.stems
 
 
@@ -231,7 +245,7 @@ def _lacks_number(
     given = response.stems - query_stems(query)
     if own and not missing.isdisjoint(wanted & SIGNS):
         return True
-    if any(missing & names and names & given - wanted for names in _EXCLUSIVE):
+    if _replaced(missing, given - wanted):
         return True
     if _codes(own & missing) and _codes(numbers(given - wanted)):
         return True
@@ -249,7 +263,17 @@ def _codes(listed: Iterable[str]) -> list[str]:
     return [code for code in listed if code.isalnum() and not code.isdigit()]
 
 
-_EXCLUSIVE = tuple(frozenset(map(stem, names)) for names in (MONTHS, WEEKDAYS, PERIODS))
+def _replaced(missing: AbstractSet[str], given: AbstractSet[str]) -> frozenset[str]:
+    """Those of the missing months, weekdays, units and currencies of which the response gives another one instead."""
+    return frozenset().union(*(missing & names for names in _EXCLUSIVE if not names.isdisjoint(given)))
+
+
+_EXCLUSIVE = (
+    *(frozenset(map(stem, names)) for names in (MONTHS, WEEKDAYS)),
+    TIMES.union(map(stem, PERIODS)),
+    LENGTHS,
+    CURRENCIES,
+)
 """Stems of words of which an answer has one or another."""
 
 

@@ -55,8 +55,8 @@ def one_amount(stems: Sequence[str]) -> list[str]:
             found[number], found[place] = times(value, _POWERS[stem]), ""
         elif stem in _HALVES and number >= 0:
             if earlier >= 0 and _is_earlier(found[earlier], found[number]):
-                found[earlier] = _hour(found[earlier], stem)
-            found[number], found[place] = _hour(found[number], stem), ""
+                found[earlier] = hour_of_day(found[earlier], stem)
+            found[number], found[place] = hour_of_day(found[number], stem), ""
             number = -1
         elif stem in _CENTS and number >= 0 and stems[place - 1] in _PER:
             found[place - 1], found[place] = "", PERCENT
@@ -91,7 +91,7 @@ def times(number: str, factor: int) -> str:
     return f"{(Decimal(number) * factor).normalize():f}"
 
 
-def _hour(number: str, half: str) -> str:
+def hour_of_day(number: str, half: str) -> str:
     """An hour of 12, with or without minutes, as one of 24; any other number as it is."""
     hours, _, minutes = number.partition(".")
     value = int(hours)
@@ -142,8 +142,62 @@ JOINING = frozenset((*_POWERS, "pm", *_CENTS))
 _NUMERALS = "".join((*_DIGIT_VALUES, *_UNIT_VALUES))
 COUNTERS = "元块塊円圆年月日号號天个個小分秒点點時时人名位岁歳歲米公斤克里本冊册枚匹台次回度楼樓階层層周週種种间間级級"
 """Characters that count or measure something in Chinese and Japanese."""
+_MEASURES = {
+    "year": "年間 年间 年",
+    "month": "个月 個月 ヶ月 ヵ月 箇月 か月 カ月 ケ月",
+    "月": "月",
+    "week": "週間 周间 个星期 個星期 星期 週 周",
+    "day": "日間 天 日 号 號",
+    "h": "個小時 个小时 小時 小时 時間 个钟头 钟头",
+    "点": "点钟 點鐘 点 點 時 时",
+    "min": "分钟 分鐘 分間 分",
+    "second": "秒钟 秒鐘 秒間 秒",
+    "km": "公里 千米 キロメートル",
+    "cm": "厘米 公分 センチメートル センチ",
+    "mm": "毫米 ミリメートル",
+    "meter": "米 メートル",
+    "kg": "公斤 千克 キログラム",
+    "gram": "克 グラム",
+    "dollar": "美元 美金 ドル",
+    "euro": "欧元 歐元 ユーロ",
+    "pound": "英镑 英鎊 ポンド",
+    "yen": "日元 日圆 円",
+    "yuan": "元 块钱 塊錢 块 塊 圆 人民币 人民幣",
+}
+MEASURE_OF: Mapping[str, str] = {word: unit for unit, listed in _MEASURES.items() for word in listed.split()}
+"""A stem, by what is behind a number in Chinese or Japanese. A 月 is one of the year, and a 点 an hour of the day."""
+MEASURE_STEMS = frozenset(_MEASURES)
+TIMES = frozenset(("year", "month", "月", "week", "day", "h", "点", "min", "second"))
+LENGTHS = frozenset(("km", "cm", "mm", "meter", "mile"))
+CURRENCIES = frozenset((*CURRENCY_SIGNS.values(), "yuan", "cent"))
+"""Stems of which an amount has one or another."""
+_NOT_BEFORE = {
+    "年": "级級生",
+    "分": "之",
+    "日": "本曜",
+    "月": "曜",
+    "周": "年末",
+    "週": "末",
+    "米": "国國",
+    "号": "楼线館馆店车",
+    "號": "樓線館店車",
+}
+"""Characters that make another word of a measure: "3年级" is no time."""
+MEASURE = re.compile(
+    "|".join(
+        rf"{word}(?![{_NOT_BEFORE[word]}])" if word in _NOT_BEFORE else word
+        for word in sorted(MEASURE_OF, key=len, reverse=True)
+    )
+)
+"""What a number with it measures. Neutral counters, such as 个 and 冊, are none."""
+_FORENOON = "凌晨 深夜 早上 早晨 清晨 上午 午前 朝"
+_AFTERNOON = "下午 傍晚 晚上 晚 夜 夕方 午後 今晚"
+HALVES_OF_DAY: Mapping[str, str] = dict.fromkeys(_FORENOON.split(), "am") | dict.fromkeys(_AFTERNOON.split(), "pm")
+HALF_OF_DAY = re.compile(rf"(?:{'|'.join(sorted(HALVES_OF_DAY, key=len, reverse=True))})\Z")
+HOUR = re.compile(rf"(?:\d{{1,2}}[:h]\d\d|(?:\d{{1,2}}|[{_NUMERALS}]{{1,3}})(?=[点點時时](?![間间])))")
+"""A time of day behind a half of the day."""
 NUMERAL = re.compile(
-    rf"(?:[{_NUMERALS}]{{2,}}|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分之)[{COUNTERS}]|\Z)"
+    rf"(?:[{_NUMERALS}]{{2,}}|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分[之の])[{COUNTERS}]|か月|美[元金]|[欧歐]元|英[镑鎊]|ドル|ユーロ|メートル|キロ|センチ|\Z)"
 )
 """A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one"."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -20,8 +20,13 @@ from typing import Literal, NamedTuple, TypeVar
 from rag_eval.texts.brackets import NO_WORD, compact
 from rag_eval.texts.quantities import (
     CURRENCY_SIGNS,
+    HALF_OF_DAY,
+    HALVES_OF_DAY,
+    HOUR,
     HOUR_SIGN,
     JOINING,
+    MEASURE,
+    MEASURE_OF,
     MONTHS,
     MYRIADS,
     NUMBER_WORDS,
@@ -29,6 +34,7 @@ from rag_eval.texts.quantities import (
     PERCENT,
     UNIT_WORDS,
     canonical_number,
+    hour_of_day,
     numeral,
     one_amount,
     times,
@@ -396,7 +402,7 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     token = match.group()
     kind = match.lastgroup
     if kind == "number":
-        return (_number(token),)
+        return (_number(match),)
     if kind == "price":
         return canonical_number(match["amount"]), CURRENCY_SIGNS[match["sign"]]
     if kind == "currency":
@@ -404,7 +410,7 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if kind == "half":
         return (token.replace(".", ""),)
     if kind == "unspaced":
-        return _words_of_unspaced(token)
+        return _words_of_unspaced(match)
     if kind == "percent":
         return (PERCENT,)
     if kind in ("code", "lettered"):
@@ -417,21 +423,44 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     return (head, tail)
 
 
-def _number(token: str) -> str:
-    """The number of "1,250", "3万" or "31st"."""
-    token = token.rstrip(_OF_ORDINALS)
+def _number(match: re.Match[str]) -> str:
+    """The number of "1,250", "3万" or "31st"; of "午後8時" the hour of the day."""
+    token, whole, start = match[0].rstrip(_OF_ORDINALS), match.string, match.start()
+    if start and not whole[start - 1].isascii() and HOUR.match(whole, start):
+        half = HALF_OF_DAY.search(whole, max(0, start - 2), start)
+        if half:
+            return hour_of_day(canonical_number(token), HALVES_OF_DAY[half[0]])
     myriad = MYRIADS.get(token[-1])
     return times(canonical_number(token[:-1]), myriad) if myriad else canonical_number(token)
 
 
-def _words_of_unspaced(text: str) -> Iterator[str]:
-    """Overlapping groups of characters; a shorter text stays whole, and a numeral is a number."""
-    place = 0
-    for match in NUMERAL.finditer(text):
-        yield from _groups(text[place : match.start()])
-        yield numeral(match[0])
+def _words_of_unspaced(run: re.Match[str]) -> Iterator[str]:
+    """Overlapping groups of characters; a shorter text stays whole, and a numeral is a number.
+
+    What is measured is one stem, and a half of the day goes into the hour: "午後8時" is "20", "点".
+    """
+    text, whole, end = run[0], run.string, run.end()
+    if end < len(whole) and whole[end].isdigit() and HOUR.match(whole, end):
+        text = HALF_OF_DAY.sub("", text)  # the number reads it
+    measure = MEASURE.match(text) if _is_behind_number(run) or len(text) == 1 else None
+    if measure:
+        yield MEASURE_OF[measure[0]]
+    place = measure.end() if measure else 0
+    for match in NUMERAL.finditer(text, place):
+        before, number = text[place : match.start()], numeral(match[0])
+        half = HALF_OF_DAY.search(before) if HOUR.match(text, match.start()) else None
+        yield from _groups(before[: half.start()] if half else before)
+        yield hour_of_day(number, HALVES_OF_DAY[half[0]]) if half else number
         place = match.end()
+        if measure := MEASURE.match(text, place):
+            yield MEASURE_OF[measure[0]]
+            place = measure.end()
     yield from _groups(text[place:])
+
+
+def _is_behind_number(run: re.Match[str]) -> bool:
+    before = run.string[run.start() - 1 : run.start()]
+    return before.isdigit() or before in MYRIADS
 
 
 def _groups(text: str) -> list[str]:
