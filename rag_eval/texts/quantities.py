@@ -192,7 +192,9 @@ MEASURE = re.compile(
 """What a number with it measures. Neutral counters, such as 个 and 冊, are none."""
 _FORENOON = "凌晨 深夜 早上 早晨 清晨 上午 午前 朝"
 _AFTERNOON = "下午 傍晚 晚上 晚 夜 夕方 午後 今晚"
-HALVES_OF_DAY: Mapping[str, str] = dict.fromkeys(_FORENOON.split(), "am") | dict.fromkeys(_AFTERNOON.split(), "pm")
+HALVES_OF_DAY: Mapping[str, str] = dict.fromkeys(_FORENOON.split(), "am") | dict.fromkeys(
+    _AFTERNOON.split(), "pm"
+)
 HALF_OF_DAY = re.compile(rf"(?:{'|'.join(sorted(HALVES_OF_DAY, key=len, reverse=True))})\Z")
 HOUR = re.compile(rf"(?:\d{{1,2}}[:h]\d\d|(?:\d{{1,2}}|[{_NUMERALS}]{{1,3}})(?=[点點時时](?![間间])))")
 """A time of day behind a half of the day."""

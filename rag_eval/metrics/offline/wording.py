@@ -99,7 +99,7 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
     written = " ".join(["", *given])
     # A number or a code is equal to another one or different from it.
-    beginnings = {word[:PREFIX] for word in missing.difference(numbers(missing)) if len(word) >= PREFIX}
+    beginnings = {word[:PREFIX] for word in missing - set(numbers(missing)) if len(word) >= PREFIX}
     # Looking through all of the text at once tells fast that most beginnings do not occur.
     shared = {beginning for beginning in beginnings if f" {beginning}" in written}
     candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
