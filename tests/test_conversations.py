@@ -41,6 +41,7 @@ from rag_eval.results.stratified import LabelledSample, stratified_mean
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.chats import last_message
+from rag_eval.tables.columns import Named
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.table import read_table
 from rag_eval.texts.shortening import Shortener
@@ -380,8 +381,6 @@ def test_a_column_next_to_the_query_tells_its_earlier_turns(
     rows = [["Query", "Bot_A", name], [f" {WHICH.content}", "0W-20.", json.dumps(plain(*TURNS, *more))]]
     options: dict[str, Any] = {}
     if named:
-        from rag_eval.tables.columns import Named
-
         options["named"] = [Named(name, "history", f"--map {name}=history")]
     assert case_of(write_table(tmp_path / "a.csv", *rows), **options).history == TURNS
 
@@ -455,7 +454,59 @@ def test_a_column_of_which_few_cells_have_turns_is_not_used_and_the_warning_coun
     table = read_table(write_table(tmp_path / "a.csv", ["Query", "Bot_A", "History"], *rows))
     assert table.with_history == 0
     assert "because the text in row 3 begins lines with 'Anna', 'Otto'" in table.warnings[0]
-    assert "(2 of the first 3 cells contain none)" in table.warnings[0]
+    assert "(2 of 3 cells contain none; row 2 is the first with turns)" in table.warnings[0]
+
+
+@pytest.mark.parametrize("late", [0, 90])
+def test_a_history_that_is_left_out_is_told_whatever_its_texts_and_wherever_its_turns(
+    late: int, tmp_path: Path
+) -> None:
+    """Also of free texts; turns below the first rows are counted."""
+    cells = [*["see ticket 88"] * 60, *["User: Hi Assistant: Hello"] * late, ""]
+    rows = [[f"q{n}", "a", cell] for n, cell in enumerate(cells)]
+    table = read_table(write_table(tmp_path / "a.csv", ["Query", "Bot_A", "History"], *rows))
+    (warning,) = table.warnings
+    assert warning.startswith(
+        "Column 'History' (C) looks like the earlier turns and was not used, because the text in row 2 contains no "
+    )
+    first = "; row 62 is the first with turns" if late else ""
+    assert (
+        f"(60 of {60 + late} cells contain none{first}). To use it, correct or clear these cells" in warning
+    )
+    assert warning.endswith("add --map History=history. To silence this, add --map History=ignore.")
+    ignored = [Named("History", "ignore", "--map")]
+    assert read_table(tmp_path / "a.csv", named=ignored).warnings == ()
+
+
+def test_a_history_of_numbers_needs_no_warning(tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A", "History"], *([f"q{n}", "a", str(n)] for n in range(5))]
+    assert read_table(write_table(tmp_path / "a.csv", *rows)).warnings == ()
+
+
+def test_ids_in_a_column_called_conversation_are_those_of_conversations(tmp_path: Path) -> None:
+    """If they are repeated; words without digits may say what a conversation is about."""
+    rows = [["conversation", "question", "answer"], *([f"c{n // 2}", f"q{n}", "a"] for n in range(4))]
+    table = read_table(write_table(tmp_path / "a.csv", *rows))
+    assert [row.cases[0].conversation for row in table.rows] == ["c0", "c0", "c1", "c1"]
+    assert table.warnings == ()
+    for names in (["cars", "cars", "vans", "vans"], ["c0", "c1", "c2", "c3"]):
+        cells = [rows[0], *([name, *row[1:]] for name, row in zip(names, rows[1:], strict=True))]
+        table = read_table(write_table(tmp_path / "b.csv", *cells))
+        assert not any(row.cases[0].conversation for row in table.rows)
+        option = "If it is the id of the conversation, add --map conversation=conversation."
+        assert names[0] != "cars" or option in table.warnings[0]
+    with_ids = [["Conversation_Id", *rows[0]], *(["7", *row] for row in rows[1:])]
+    table = read_table(write_table(tmp_path / "c.csv", *with_ids))
+    assert {row.cases[0].conversation for row in table.rows} == {"7"}
+
+
+def test_a_chat_next_to_its_question_and_answer_may_be_the_earlier_turns(tmp_path: Path) -> None:
+    chat = "User: How long is a permit valid?\nAssistant: Two years for cars.\nUser: And for vans?"
+    rows = [["question", "transcript", "answer"], ["And for vans?", chat, "One year, for all vans."]]
+    (warning,) = read_table(write_table(tmp_path / "a.csv", *rows)).warnings
+    assert "To use it, add --map transcript=history or --map transcript=bot" in warning
+    named = [Named("transcript", "history", "--map")]
+    assert len(case_of(tmp_path / "a.csv", named=named).history) == 2
 
 
 def test_a_column_called_history_without_turns_changes_nothing(

@@ -45,6 +45,7 @@ from rag_eval.tables.names import (
     after_prefix,
     called,
     folded,
+    is_conversation,
     is_passage,
     joins_by_bar,
     likely_bots,
@@ -55,7 +56,7 @@ from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
 from rag_eval.tables.speakers import is_speaker, is_speakers
 from rag_eval.tables.spending import DOUBTS
-from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
+from rag_eval.tables.unused import FEW_TURNS, ROWS_SEEN, FirstRows, missing_roles
 
 _Uses = Mapping[int, ColumnUse]
 _Claims = Mapping[Claim, Sequence[int]]
@@ -68,7 +69,8 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     `rows` are the first ones below it, for columns that could be bots.
     """
     uses, wrongly_named = column_uses(place, header, asked, rows.why_no_amounts)
-    uses = {index: _with_turns(use, index, rows, asked) for index, use in uses.items()}
+    has_ids = any(use.role == CONVERSATION for use in uses.values())
+    uses = {index: _with_turns(use, index, rows, asked, has_ids=has_ids) for index, use in uses.items()}
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
         if use.is_used and use.role != ID:
@@ -91,12 +93,16 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
 
-def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked) -> ColumnUse:
-    """The use of a column, which has earlier turns only if somebody said so or its cells have some."""
-    if use.role != HISTORY or asked.gives("history", use.header):
+def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked, *, has_ids: bool) -> ColumnUse:
+    """The use of a column, which has earlier turns only if somebody said so or its cells have some.
+
+    One such as `conversation` may have the ids of conversations instead, if no other column `has_ids`.
+    """
+    if use.role != HISTORY or asked.gives("history", use.header) or rows.have_turns(index):
         return use
-    why = rows.why_no_turns(index)
-    return use if why is None else replace(use, role=UNUSED, bot=None, why=why)
+    if is_conversation(use.header) and use.bot is None and not has_ids and rows.are_ids(index):
+        return replace(use, role=CONVERSATION)
+    return replace(use, role=UNUSED, bot=None, why=FEW_TURNS)
 
 
 def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:

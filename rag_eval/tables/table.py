@@ -418,7 +418,9 @@ def _odd_values(sheet: Sheet, columns: Columns) -> Iterator[str]:
 def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iterator[Unit]]:
     """The shape of the table, and what would be the rows of a wide one."""
     columns, path = opened.columns, opened.path
-    chosen = opened.selection.chosen(opened.place, opened.header, walk.rows(opened.sheet.rows))
+    chosen = opened.selection.chosen(
+        opened.place, opened.header, walk.rows(opened.unused.counted(opened.sheet.rows))
+    )
     if columns.shape == WIDE:
         return WIDE, (Unit(number, cells, _SAME) for number, cells in chosen)
     grouped = group(opened.place, chosen, columns, Lines(path.name, path.stat().st_size), reader.report)

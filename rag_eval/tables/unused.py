@@ -27,6 +27,7 @@ from rag_eval.tables.columns import (
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
+    CONVERSATION,
     GOLD,
     HINTED,
     HISTORY,
@@ -40,6 +41,7 @@ from rag_eval.tables.names import (
     UNUSED,
     is_about,
     is_answer,
+    is_conversation,
     likely_bots,
     likely_role,
     may_be_truth,
@@ -47,7 +49,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
-from rag_eval.tables.speakers import labels_in
+from rag_eval.tables.speakers import labels_in, turns_of_text
 from rag_eval.tables.spending import amount_in
 
 ROWS_SEEN = 50
@@ -60,6 +62,9 @@ _SHORT = 40
 _PLAIN = re.compile(r"[\d.,:/%+\-\sTZ]*|true|false|yes|no", re.IGNORECASE | re.ASCII)
 """Numbers, dates and flags: no role is filled by these."""
 _SPACE = re.compile(r"\S\s+\S")
+_ID = re.compile(r"(?=\D*\d)\S{1,60}")
+FEW_TURNS = "most of its first cells contain no turns of a conversation"
+"""Why a column that is called like one of earlier turns is not used."""
 
 
 class _Seen(NamedTuple):
@@ -80,6 +85,34 @@ class _Seen(NamedTuple):
     """Characters."""
 
 
+class _TurnCount:
+    """How many cells of a column are turns of conversations, and how many texts are none."""
+
+    def __init__(self) -> None:
+        self.with_turns = self.without = 0
+        self._first = 0
+        self._fault, self._has_labels = "", False
+
+    def add(self, number: int, cell: Cell) -> None:
+        text = "" if isinstance(cell, BadCell) else cell
+        try:
+            has_turns = bool(turns_of(text))
+        except ValueError as error:
+            self.without += 1
+            if not self._fault or (not self._has_labels and labels_in(text)):
+                self._fault, self._has_labels = f"the text in row {number} {error}", bool(labels_in(text))
+            return
+        self.with_turns += has_turns
+        if has_turns:
+            self._first = self._first or number
+
+    def why(self) -> str:
+        """The first text that is none, those with labels before others, and the counts."""
+        first = f"; row {self._first} is the first with turns" if self.with_turns else ""
+        every = self.with_turns + self.without
+        return f"{self._fault} ({self.without:,} of {every:,} cells contain none{first})"
+
+
 class FirstRows:
     """What the cells of each column look like."""
 
@@ -95,23 +128,23 @@ class FirstRows:
         """Whether two columns have the same cells."""
         return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
 
-    def why_no_turns(self, index: int) -> str | None:
-        """Why most cells of a column have no turns, with the first that looks like a chat; '' if none looks so.
-
-        None if most cells that hold something are turns of conversations, also if the column holds nothing.
-        """
-        with_turns, faults, why = 0, 0, ""
+    def have_turns(self, index: int) -> bool:
+        """Whether most cells that hold something are turns of conversations, also if the column holds nothing."""
+        count = _TurnCount()
         for number, cells in self._rows:
-            cell = cell_at(cells, index)
-            text = "" if isinstance(cell, BadCell) else cell
-            try:
-                with_turns += bool(turns_of(text))
-            except ValueError as error:
-                faults += 1
-                why = why or (f"the text in row {number} {error}" if labels_in(text) else "")
-        if not faults or with_turns >= faults:
-            return None
-        return f"{why} ({faults:,} of the first {with_turns + faults:,} cells contain none)" if why else ""
+            count.add(number, cell_at(cells, index))
+        return count.with_turns >= count.without
+
+    def are_ids(self, index: int) -> bool:
+        """Whether the cells that hold something are words with digits, of which some are repeated."""
+        found = [cell for _, cells in self._rows if (cell := cell_at(cells, index))]
+        words = [cell for cell in found if isinstance(cell, str) and _ID.fullmatch(cell.strip())]
+        return len({*words}) < len(words) == len(found)
+
+    def are_chats(self, index: int) -> bool:
+        """Whether most cells that hold something are texts in which a user and a bot speak."""
+        found = [cell for _, cells in self._rows if isinstance(cell := cell_at(cells, index), str) and cell]
+        return 2 * sum(len({turn.role for turn in turns_of_text(cell)}) == 2 for cell in found) > len(found)
 
     def why_no_amounts(self, index: int, role: str) -> str | None:
         """Why most cells of a column are not amounts of this role, with the first such row; '' if they are.
@@ -423,6 +456,14 @@ class UnusedColumns:
         self._looked_at = _free(columns.uses, asked)
         others = next(iter(columns.responses.values()), None)
         self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
+        self._turns = {index: _TurnCount() for index, use in self._looked_at.items() if use.why == FEW_TURNS}
+
+    def counted(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
+        """All rows of the table; the warnings count the turns in them."""
+        for number, cells in rows:
+            for index, count in self._turns.items():
+                count.add(number, cell_at(cells, index))
+            yield number, cells
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
@@ -436,6 +477,8 @@ class UnusedColumns:
     def _warning(self, index: int, use: ColumnUse, missing: Sequence[str]) -> str:
         if self._is_copy(use) or self._is_repeated(index, use):
             return ""
+        if index in self._turns:
+            return self._without_turns(index, use)
         may_be_bot = index in self._left_out.named or index in self._left_out.hinted
         if may_be_bot and self._columns.shape != LONG:
             return self._sentence(use, "looks like the responses of a bot and was not used", [RESPONSE])
@@ -443,6 +486,23 @@ class UnusedColumns:
             return ""
         problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
         return self._sentence(use, problem, roles) if problem else ""
+
+    def _without_turns(self, index: int, use: ColumnUse) -> str:
+        """Of a column that is called like one of earlier turns, unless it has nothing but numbers and the like."""
+        count = self._turns[index]
+        if not (count.with_turns or self._rows.seen(index).lengths):
+            return ""
+        is_id = is_conversation(use.header) and not self._columns.conversations
+        name_ids = (
+            f" If it is the id of the conversation, add {map_option(use, WORDS[CONVERSATION])}."
+            if is_id
+            else ""
+        )
+        return (
+            f"Column {use} looks like the earlier turns and was not used, because {count.why()}. To use it, correct or "
+            f"clear these cells and add {map_option(use, WORDS[HISTORY])}.{name_ids} To silence this, add "
+            f"{map_option(use, 'ignore')}."
+        )
 
     def _by_name(self, use: ColumnUse, missing: Sequence[str]) -> tuple[str, list[str]] | None:
         """What a column looks like by its name, and the roles that it could have; None if the name does not tell."""
@@ -465,7 +525,12 @@ class UnusedColumns:
         texts = [role for role in missing if role in (REFERENCE, CONTEXT)]
         seen, shape = self._rows.seen(index), self._columns.shape
         if shape == ONE and index in self._left_out.lengthy:
-            return "contains texts like those of the responses and was not used", [RESPONSE, *texts]
+            is_chat = not self._columns.histories and self._rows.are_chats(index)
+            return "contains texts like those of the responses and was not used", [
+                *[HISTORY] * is_chat,
+                RESPONSE,
+                *texts,
+            ]
         if not texts or shape == LONG or fmean(seen.lengths) < _LONG:
             return None
         may_be_bot = shape == ONE and not seen.is_structure and not is_about(use.header)
