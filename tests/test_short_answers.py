@@ -465,3 +465,17 @@ def test_a_counter_behind_a_number_is_its_unit(
 ) -> None:
     assert not red(query, right, reference, chunk) & CAUGHT_BY
     assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "response"),
+    [
+        ("Why is the sky blue?", "No."),
+        ("Who wrote Faust?", "Yes."),
+        ("Wer schrieb den Faust?", "Nein"),
+        ("¿Quién escribió el Quijote?", "Sí."),
+        ("Pourquoi le ciel est-il bleu ?", "Oui."),
+    ],
+)
+def test_a_mere_yes_or_no_answers_no_other_query(query: str, response: str) -> None:
+    assert values(query, response, None)["answer_relevancy"] == 0

@@ -12,7 +12,7 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
-from rag_eval.metrics.offline.asking import asking_of
+from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -191,8 +191,14 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
 
 
 def _is_bare(said: set[str], case: Case) -> bool:
-    """Whether the response is a short answer, and no sentence of the chunks is closer to the query than its source."""
+    """Whether the response is a short answer, and no sentence of the chunks is closer to the query than its source.
+
+    A mere yes or no is none, as the query is not for one.
+    """
     if not is_brief(case.response):
+        return False
+    affirms, rest = beginning_yes_or_no(case.response)
+    if affirms is not None and not has_words(rest):
         return False
     asked, own = query_stems(case.query), said - carrying(case.query)
     own -= reaching(own, case.query, case.chunks or ())
