@@ -276,6 +276,18 @@ def test_what_a_user_says_after_the_last_answer_is_left_out_and_counted(
     ]
 
 
+def test_what_is_left_out_of_the_chat_of_each_bot_is_counted(tmp_path: Path) -> None:
+    """Of several answers to a question, too."""
+    chats = {"A": (*TURNS, THANKS), "B": (*TURNS, NICE, THANKS, WHICH), "C": (*TURNS, NICE)}
+    records = [{"model": bot, "messages": plain(*chat)} for bot, chat in chats.items()]
+    (tmp_path / "a.json").write_text(json.dumps(records))
+    table = read_table(tmp_path / "a.json")
+    assert len(table.rows) == 1
+    unused, unanswered = table.warnings
+    assert "2 messages are not used (row 2, 3)" in unused
+    assert UNANSWERED.format(3, "1, 2") in unanswered
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_chat_in_which_the_bot_says_nothing_has_an_empty_response(suffix: str, tmp_path: Path) -> None:
     """Also to a last question that has an empty answer."""

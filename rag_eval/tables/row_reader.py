@@ -235,6 +235,8 @@ class RowReader:
         columns = self.columns
         query = texts[columns.query]
         shared = self._before.pop(columns.query, ())
+        for place in columns.queries.values():
+            self._remark_messages(cells[place], self._names[columns.query], self._numbers.get(place, number))
         own = {index: self._turns(number, index, cells[index], query) for index in self._histories}
         said = []
         for bot in columns.responses:
@@ -316,12 +318,17 @@ class RowReader:
             return ""
         if role is not None and isinstance(cell, ChatMessage):
             self._before[index] = cell.earlier
-            row = self._numbers.get(index, number)
-            for kind, messages in ((UNUSED_MESSAGES, cell.unused), (UNANSWERED, cell.unanswered)):
-                self._remarks.add_messages(kind, messages, self._names[index], row)
+            if role != QUERY or not self.columns.queries:
+                self._remark_messages(cell, self._names[index], self._numbers.get(index, number))
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
         return str(cell) if isinstance(cell, ChatMessage | Measured) else cell
+
+    def _remark_messages(self, cell: Cell, name: str, row: int) -> None:
+        """Those of a chat that are left out."""
+        if isinstance(cell, ChatMessage):
+            self._remarks.add_messages(UNUSED_MESSAGES, cell.unused, name, row)
+            self._remarks.add_messages(UNANSWERED, cell.unanswered, name, row)
 
     def _remark(self, kind: str, number: int, index: int) -> None:
         self._remarks.add(kind, self._names[index], self._numbers.get(index, number))
