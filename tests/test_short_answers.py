@@ -479,3 +479,55 @@ def test_a_counter_behind_a_number_is_its_unit(
 )
 def test_a_mere_yes_or_no_answers_no_other_query(query: str, response: str) -> None:
     assert values(query, response, None)["answer_relevancy"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong", "chunk"),
+    [
+        ("Is the Wi-Fi free?", "Yes", "Yes, of course.", "No, sorry.", "The Wi-Fi is free in all rooms."),
+        ("Is the Wi-Fi free?", "Yes", "Yes, absolutely!", "No", "The Wi-Fi is free in all rooms."),
+        ("¿Hay aparcamiento?", "Sí", "Sí, claro.", "No, claro.", "El hotel tiene aparcamiento propio."),
+        ("Le Wi-Fi est-il gratuit ?", "Oui", "Oui, bien sûr.", "Non.", "Le Wi-Fi est gratuit."),
+        (
+            "Can I bring my dog?",
+            "No",
+            "No, sorry.",
+            "Yes, of course.",
+            "Dogs are not allowed in the library.",
+        ),
+        ("Can I bring my dog?", "No", "Unfortunately not.", "Yes", "Dogs are not allowed in the library."),
+        (
+            "Darf ich Hunde mitbringen?",
+            "Nein",
+            "Leider nein.",
+            "Ja, gerne.",
+            "Hunde sind hier nicht erlaubt.",
+        ),
+        ("Darf ich meinen Hund mitbringen?", "Nein", "Nein.", "Ja.", "Hunde sind nicht erlaubt."),
+        ("Puis-je venir avec mon chien ?", "Non", "Non", "Oui", "Les chiens ne sont pas admis."),
+        ("Is the museum open on Sundays?", "No", "No", "Yes", "The museum is closed on Sundays."),
+        ("Is it open on Saturday?", "Yes", "Yes", "No", "Open Mon-Fri and Saturday, closed on Sundays."),
+        ("Can I pay by card?", "Yes", "Yes", "No", "We accept cards and cash."),
+        ("Can I take photos?", "Yes", "Yes", "No", "Photos without flash are allowed."),
+        ("可以带宠物吗？", "不可以", "不可以。", "可以", "酒店不允许携带宠物。"),
+        ("可以带宠物吗？", "不可以", "不能带宠物。", "能带。", "酒店不允许携带宠物。"),
+        ("可以停车吗？", "可以", "可以。", "不可以。", "酒店可以免费停车。"),
+        ("需要预约吗？", "需要", "需要预约", "不需要", "参观需要预约。"),
+        ("周日开门吗？", "开门", "周日开门", "不开门", "图书馆周日开门。"),
+        ("能不能带宠物？", "不能", "不行", "能", "酒店禁止携带宠物。"),
+        ("予約は必要ですか？", "必要です", "はい", "不要です", "予約が必要です。"),
+        ("日曜日は開いていますか？", "開いています", "はい", "開いていません", "日曜日も開いています。"),
+        ("駐車場はありますか？", "はい", "あります。", "ありません。", "ホテルには駐車場があります。"),
+    ],
+)
+def test_yes_or_no_with_courtesy_or_in_words_of_the_query_says_nothing_else(
+    query: str, reference: str, right: str, wrong: str, chunk: str
+) -> None:
+    assert red(query, right, reference, chunk) == set()
+    assert red(query, wrong, reference, chunk) >= CAUGHT_BY
+
+
+def test_a_choice_in_chinese_is_not_answered_by_yes_or_no() -> None:
+    texts = ("红色", "大门是红色。")
+    assert "answer_correctness" in red("是红色还是蓝色？", "蓝色", *texts)
+    assert not red("是红色还是蓝色？", "红色", *texts) & CAUGHT_BY

@@ -10,7 +10,7 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
-from rag_eval.metrics.offline.asking import beginning_yes_or_no
+from rag_eval.metrics.offline.asking import beginning_yes_or_no, unspaced_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
@@ -189,6 +189,9 @@ def _polar(reference: str, answer: str, query: str) -> Score | None:
     if not wanted or not said:
         return None
     is_opposite = wanted.affirms != said.affirms
+    begins = any(beginning_yes_or_no(text)[0] is not None for text in (reference, answer))
+    if not is_opposite and not begins and unspaced_yes_or_no(answer, query) is not None:
+        return None  # two words of the query may differ
     if not is_opposite and not wanted.is_bare:
         return (
             _half_said(reference) if said.is_word and beginning_yes_or_no(reference)[0] is not None else None

@@ -221,8 +221,10 @@ _YES_OR_NO = """
 _ASKING_YES_OR_NO = frozenset(_YES_OR_NO.split())
 _YES = "yes|ja|oui|si|sim|tak|да|evet|نعم|हाँ|हां|예|네|co|vang|ya"
 _NO = "no|nein|nee|nej|non|nao|nie|нет|hayır|لا|नहीं|아니요|아니오|khong|tidak"
+_REGRET = "leider|unfortunately|sorry|malheureusement|desolee?|lo siento|lamentablemente|desgraciadamente"
 _YES_OR_NO_ANSWER = re.compile(
-    rf"\W*(?:(?:(?P<yes>{_YES})|{_NO})(?:\s*[^\w\s]|\s*$)|(?P<unspaced>是|对|對|はい|ใช่)|不|没|沒|いいえ|ไม่)"
+    rf"\W*(?:(?:(?:{_REGRET})\W+)?(?:(?P<yes>{_YES})|{_NO})(?:\s*[^\w\s]|\s*$)"
+    rf"|(?:{_REGRET})\W+(?:not|nicht|pas)\W*$|(?P<unspaced>是|对|對|はい|ええ|ใช่)|不|没|沒|いいえ|ไม่)"
 )
 YES_OR_NO = frozenset(map(stem, words(f"{_YES} {_NO}")))
 NEGATING = frozenset(
@@ -236,6 +238,32 @@ PERMITTING = frozenset(
     map(stem, words("allowed permitted possible erlaubt gestattet möglich permis possible permitido posible"))
 )
 """Stems of words that say no more than yes, or with a negation than no: "Yes, that is allowed."."""
+ALLOWING = PERMITTING | frozenset(
+    map(
+        stem,
+        words("""
+            accept accepts accepted welcome admitted zulässig akzeptieren akzeptiert willkommen zugelassen
+            acceptons acceptés acceptées accepte admis admise admises autorisé autorisés autorisées bienvenus
+            aceptamos aceptan acepta admiten admite permite permiten admitidos permitidos permitida permitidas
+        """),
+    )
+)
+"""These, and stems of further words with which a text allows something, or with a negation does not."""
+COURTESY = frozenset(
+    map(
+        stem,
+        words("""
+            of course absolutely sure certainly definitely indeed sorry unfortunately please thanks thank
+            natürlich klar selbstverständlich sicher gerne gern leider | bien sûr certainement absolument désolé
+            désolée malheureusement merci | claro supuesto desde luego naturalmente lo siento lamentablemente gracias
+        """),
+    )
+)
+"""Stems of words that say nothing more behind a yes or no: "Yes, of course."."""
+CLOSED = frozenset(map(stem, words("closed geschlossen zu fermé fermée fermés cerrado cerrada cierra")))
+OPEN = frozenset(
+    map(stem, words("open opens geöffnet offen auf ouvert ouverte ouverts abierto abierta abre"))
+)
 FORBIDDING = frozenset(
     words("""
         forbidden prohibited banned verboten untersagt interdit interdite interdits interdites prohibido prohibida
@@ -307,7 +335,40 @@ def polar_stems(query: str) -> AbstractSet[str]:
     if not wants_yes_or_no(asking) and not _only_adds(asking[0], in_order, query):
         return frozenset()
     small = small_words_of(in_order)
+    if not asked.isascii():
+        own = set(words(without_unspaced_modals(asked))) - WITHOUT or own
     return frozenset(stem(word) for word in own if word not in STOP_WORDS and word not in small)
+
+
+def without_unspaced_modals(query: str) -> str:
+    """What a query for yes or no in Chinese or Japanese is about: 宠物 of 可以带宠物吗; any other as it is."""
+    if not _UNSPACED_POLAR.search(query):
+        return query
+    return _PARTICLES_BEFORE_SPACE.sub(" ", _UNSPACED_MODALS.sub(" ", _UNSPACED_ASKING.sub(" ", query)))
+
+
+def unspaced_yes_or_no(text: str, query: str) -> bool | None:
+    """Whether a text in Chinese or Japanese says yes (or no) to a query for it, and nothing else; None otherwise.
+
+    It has no other characters than the query and small words. A query that negates or chooses is answered by neither.
+    """
+    if not _UNSPACED_POLAR.search(query) or _CHOOSING.search(query):
+        return None
+    if negates_unspaced(_A_NOT_A.sub("", query)):
+        return None
+    said = "".join(WRITTEN_WORD.findall(normalise(text)))
+    rest = _UNSPACED_LEAD.sub("", said)
+    known = _SMALL_CHARACTERS.union(normalise(query))
+    if not said or not known.issuperset(rest):
+        return None
+    if lead := _UNSPACED_LEAD.match(said):
+        return lead["yes"] is not None
+    return not negates_unspaced(said)
+
+
+def negates_unspaced(text: str) -> bool:
+    """Whether a text in Chinese or Japanese has a word that negates or forbids."""
+    return _UNSPACED_NEGATION.search(text) is not None
 
 
 def _only_adds(asking: str, own: Sequence[str], query: str) -> bool:
@@ -335,6 +396,20 @@ def beginning_yes_or_no(answer: str) -> tuple[bool | None, str]:
 
 _ASKS = re.compile(r"[?？]\W*$|か。?\s*$")
 _IS_IT_THAT = re.compile(r"\best[- ]ce qu[e'’]", re.IGNORECASE)
+_UNSPACED_POLAR = re.compile(r"[吗嗎]|か[?？。]?\s*$|(.{1,2})[不没沒]\1|是否")
+_A_NOT_A = re.compile(r"(.{1,2})[不没沒]\1|有[没沒]有")
+_CHOOSING = re.compile("还是|還是|或|それとも|どちら|[でま]すか.*[でま]すか")
+_UNSPACED_MODALS = re.compile(
+    "可不可以|能不能|需不需要|要不要|有[没沒]有|是不是|会不会|是否|可以|能够|能夠|能否|能|允许|允許|需要|必须|必要|可能"
+    "|ございますか|できますか|ありますか"
+)
+_PARTICLES_BEFORE_SPACE = re.compile(r"[はがをもにで](?=\s)")
+_UNSPACED_LEAD = re.compile(r"^(?:(?P<yes>はい|ええ|是的|对的?|對的?|好的)|いいえ|いえ|不是的)")
+_UNSPACED_NEGATION = re.compile("[不没沒未]|[无無](?![料线線])|禁止|谢绝|謝絕|ません|ない")
+_SMALL_CHARACTERS = frozenset(
+    "可以能够夠行允许許需必须要用会有是的了呢也啊呀不没沒无無未ですましたいんなくあるりきせござ当然當"
+)
+"""Of Chinese and Japanese words that say no more than yes or no."""
 _OR = frozenset(("or", "oder", "ou"))
 _OPENERS = " ¿\"'«“"
 

@@ -4,14 +4,19 @@ It leaves out what is understood, and carries words that say nothing new: "it co
 answer are taken as they are.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import (
+    ALLOWING,
+    CLOSED,
+    COURTESY,
     FORBIDDING,
     NEGATING,
+    OPEN,
     OPENING_VERBS,
     PERMITTING,
     WITHOUT,
@@ -19,8 +24,10 @@ from rag_eval.metrics.offline.asking import (
     asking_of,
     beginning_yes_or_no,
     ends_asking,
+    negates_unspaced,
     polar_stems,
     small_words_of,
+    unspaced_yes_or_no,
     wants_yes_or_no,
 )
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood
@@ -178,9 +185,11 @@ def stance(text: str, query: str) -> Stance | None:
     asked = polar_stems(query) if "?" in query or "？" in query else None
     if not asked:
         return None
+    if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
+        return Stance(affirms, is_bare=True, is_word=True)
     affirms, rest = beginning_yes_or_no(text)
     if affirms is not None:
-        content = _content(words(rest), query) if is_brief(rest) else None
+        content = _content(words(rest), query) - COURTESY if is_brief(rest) else None
         is_bare = content is not None and content <= asked | {NEGATION}
         empty = PERMITTING if affirms else PERMITTING | _DENYING
         is_word = not has_words(rest) or (content is not None and content <= empty)
@@ -206,10 +215,20 @@ def polar_support(affirms: bool, query: str, chunks: tuple[str, ...]) -> tuple[f
     for chunk in chunks:
         for sentence in read_claim(chunk).sentences:
             found = find_similar(asked, sentence.stems)
-            if found.share > best[0]:
+            share = found.share
+            if found.missing and share and _speaks_of_leave(sentence.stems, asked):
+                share = min(1.0, share + 1 / len(asked))
+            if share > best[0]:
                 is_opposite = _negates(sentence.text, query, asked) == affirms
-                best = (found.share, is_opposite, found.missing)
+                best = (share, is_opposite, found.missing)
     return best
+
+
+def _speaks_of_leave(stems: AbstractSet[str], asked: AbstractSet[str]) -> bool:
+    """Whether one of the words stands for one of the query's: "allowed" for "bring", "closed" for "open"."""
+    return not stems.isdisjoint(ALLOWING | _DENYING - {NEGATION}) or (
+        not asked.isdisjoint(OPEN) and not stems.isdisjoint(CLOSED)
+    )
 
 
 @lru_cache(maxsize=2)
@@ -226,20 +245,42 @@ def _content(own: Sequence[str], query: str) -> set[str]:
 
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
-    """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden."""
+    """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden.
+
+    A negation before a word that allows, such as "not allowed", is one of all that is asked, as "closed" is of "open".
+    """
     asking, small_words = _words_of_query(query)
     small = ((STOP_WORDS | small_words) - NEGATING) | WITHOUT.intersection(asking)
     own = [word for word in words(text) if word not in small]
     if any(word in FORBIDDING and stem(word) not in asked for word in own):
         return True
+    if not query.isascii() and not text.isascii() and _negates_unspaced(text, asked):
+        return True
+    is_open = not asked.isdisjoint(OPEN)
     for place, word in enumerate(own):
+        if is_open and stem(word) in CLOSED:
+            near = {stem(each) for each in own[place + 1 : place + 3] or own[max(0, place - 3) : place]}
+            if len(find_similar(asked, near).missing) < len(asked):
+                return True
         if word in NEGATING or stem(word) == NEGATION:
             following = {stem(each) for each in own[place + 1 : place + 3]}
+            if word not in WITHOUT and not following.isdisjoint(ALLOWING):
+                return True
             if following and len(find_similar(following, asked).missing) < len(following):
                 return True
     return False
 
 
+def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
+    """Whether the clause of a text in Chinese or Japanese that has most of the asked words negates them."""
+    pairs = list(filter(is_pair, asked))
+    if not pairs:
+        return False
+    clause = max(_CLAUSE_ENDS.split(text), key=lambda each: sum(pair in each for pair in pairs))
+    return negates_unspaced(clause)
+
+
+_CLAUSE_ENDS = re.compile("[，、,；;]")
 _DENYING = frozenset(map(stem, FORBIDDING)) | {NEGATION}
 _OF_CHOICES = frozenset(("one", "ones", "come"))
 """Stems of what may stand for words of the query: "the blue one", "it comes in blue"."""
