@@ -27,6 +27,7 @@ from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.citation_support import citation_metrics
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
+from rag_eval.texts.source_lists import without_sources
 from rag_eval.texts.words import read_all, read_sentences, sentences, words
 
 ROOT = Path(__file__).parent.parent
@@ -250,6 +251,65 @@ def test_a_list_of_sources_below_the_answer_is_no_statement(heading: str, mark: 
     assert read(f"{answer}{heading}\n{mark} handbook.pdf\n{mark} Fee table of 2024") == expected
     more = f"{answer}{heading}\n\n{mark} handbook.pdf\n\n{mark} Fee table\n\nReturns are free [3]."
     assert read(more) == [*expected, ("Returns are free.", [3])]
+    listed = f"{answer}{heading}\n{mark} handbook.pdf\n{mark} Fees, 2024"
+    assert offline(listed) == offline("Loans last four weeks [1].")
+
+
+def offline(response: str, query: str = "How long?", reference: str = "Four weeks.") -> list[float | None]:
+    """What the offline judge says of a response: of its support, its likeness to the ground truth, its relevancy."""
+    case = Case(2, "A", query, response, reference, chunks=tuple(CHUNKS))
+    names = ("faithfulness", "answer_correctness", "answer_relevancy")
+    return [score.value for score in run([METRICS[name].offline().measure(case) for name in names], None)]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "Source: handbook.pdf, page 3", "Sources: handbook.pdf, fees.pdf", "**Quelle:** Handbuch, S. 3",
+        "(Source: Handbook)",
+        "Sources: [1], [2]", "Source: handbook.pdf\nSource: fees.pdf", "[1] handbook.pdf\n[2] https://lib.org/fees",
+        "References:\n[1] Handbook\n[2] Fees", "## Sources\nhandbook.pdf\nhttps://lib.org/fees\n",
+        "出典：ハンドブック",
+        "See [Handbook](https://lib.org/handbook).", "Siehe [Buch](https://lib.org/a), [Regeln](https://lib.org/b)",
+        "---\nSource: handbook.pdf",
+    ],
+)  # fmt: skip
+def test_the_offline_judge_takes_no_source_at_the_end_for_a_statement(named: str) -> None:
+    said = "Loans last four weeks.\n\n"
+    assert offline(said + named) == offline(said)
+    assert without_sources(named) == named, "it says nothing else"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Loans last four weeks:\n1. Open the app.\n2. Tap renew.",
+        "Loans last four weeks.\n[1] Open the app.\n[2] Tap renew.",
+        "Sources:\n1. Rent\n2. Fees",
+        "Source: handbook.pdf",
+        "River: Main\nLength: 525 km\nSource: Fichtelgebirge",
+        "The city has income.\n- Sources: Rent and fees",
+        "Loans last four weeks. See [the form](https://lib.org/form) and send it to the library.",
+        "Loans last four weeks.\nSee [the form](https://lib.org/form) and send it to the library.",
+        "Loans last four weeks.\nSources of income are rents and fees.",
+    ],
+)
+def test_a_response_that_ends_in_another_way_is_whole_for_the_offline_judge(response: str) -> None:
+    assert without_sources(response) == response
+
+
+def test_sources_that_are_asked_for_or_in_the_ground_truth_count() -> None:
+    said = "Loans last four weeks."
+    listed = f"{said}\n\nSources:\n1. Handbook\n2. Fee table"
+    assert offline(listed, "Which documents say so?", listed)[1] == 1
+    asked = "What are the sources of this rule?"
+    assert (
+        offline(listed, asked, "Handbook and fee table")[1:]
+        > offline(said, asked, "Handbook and fee table")[1:]
+    )
+    assert offline(listed, reference=listed)[1] == 1
+    assert offline(listed, reference=listed)[::2] == offline(said)[::2], "no matter what the ground truth has"
+    assert without_sources("The city has income.\n\nSources:\n- Rent [1]\n- Fees [2]").endswith("- Fees [2]")
 
 
 @pytest.mark.parametrize(

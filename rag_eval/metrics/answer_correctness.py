@@ -12,7 +12,7 @@ from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
 from rag_eval.metrics.offline.asking import beginning_yes_or_no, unspaced_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
-from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.scripts import count_words
@@ -143,10 +143,12 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
     )
 
     def alike(self, case: Case) -> tuple[str, str] | None:
-        answer, reference = _answer(case), case.reference or ""
+        reference = case.reference or ""
+        answer = _answer(without_named_sources(case, reference=reference))
         return (reference, answer) if answer and not _polar(reference, answer, case.query) else None
 
     async def judge(self, case: Case) -> Score:
+        case = without_named_sources(case, reference=case.reference or "")
         answer = _answer(case)
         if not answer:
             return Score.scored(self.name, 0.0, REPEATS)

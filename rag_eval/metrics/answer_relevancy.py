@@ -14,7 +14,7 @@ from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance
-from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, has_spaced_sentences, is_pair
@@ -139,6 +139,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
     )
 
     def alike(self, case: Case) -> tuple[str, str] | None:
+        case = without_named_sources(case)
         answer = without_echo(case.response, case.query)
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
@@ -151,6 +152,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         asked = query_stems(case.query)
         if not asked:
             return Score.not_applicable(self.name, "the query contains no words")
+        case = without_named_sources(case)
         answer = without_echo(case.response, case.query)
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))

@@ -12,7 +12,7 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
 from rag_eval.metrics.offline.brief import in_short
-from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -87,6 +87,7 @@ class _OfflineContextPrecision(_ContextPrecision):
     )
 
     async def judge(self, case: Case) -> Score:
+        case = without_named_sources(case)
         target = case.reference or without_echo(case.response, case.query) or case.response
         chunks = case.chunks or ()
         return _score(self.name, case.query, in_short(target, case.query, chunks), chunks)

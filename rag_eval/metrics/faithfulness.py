@@ -15,7 +15,7 @@ from rag_eval.metrics.metric import (
     left_out_evidence,
     share_favourable,
 )
-from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
@@ -109,6 +109,7 @@ class _OfflineFaithfulness(_Faithfulness):
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
             return Score.not_applicable(self.name, "the response contains no words")
+        case = without_named_sources(case)
         answer = without_echo(case.response, case.query)
         if not answer:
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")

@@ -10,7 +10,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from rag_eval.texts.brackets import SOURCES, Mark, begins_with_mark, has_number, leads_in, marks, unmasked
-from rag_eval.texts.words import LIST_MARKER, has_words, sentences
+from rag_eval.texts.source_lists import without_lists_of_sources
+from rag_eval.texts.words import sentences
 
 
 class Habit(NamedTuple):
@@ -139,7 +140,7 @@ def citing_sentences(
         for mark in marks(unmasked(response), leads=leads)
         if (numbers := _cited(mark, ranks, copied, far)) and not _is_copied(response, mark, chunks)
     ]
-    plain = _without_sources(_with_placeholders(response, [mark for mark, _ in cited]))
+    plain = without_lists_of_sources(_with_placeholders(response, [mark for mark, _ in cited]), _PLACEHOLDER)
     numbers_of = [numbers for _, numbers in cited]
     found: list[CitingSentence] = []
     for sentence in sentences(plain):
@@ -264,16 +265,6 @@ _AND = frozenset(
     )
 )  # fmt: skip
 """Words between two citations that are for the same words."""
-_HEADINGS = (
-    r"(?:sources?|(?:list of )?references?|bibliography|literature|citations?|works cited"
-    r"|quellen(?:angaben?|verzeichnis|nachweise?)?|literatur(?:verzeichnis)?|referenzen|einzelnachweise"
-    r"|références|sources? citées|bibliographie|fuentes|referencias|bibliografía|fontes|referências|bibliografia|fonti"
-    r"|riferimenti|bronnen|referenties|källor|referenser|źródła|kaynaklar|kaynakça|источники|список литературы"
-    r"|литература|参考文献|参考资料|参考資料|參考文獻|參考資料|引用文献|出典|来源|來源|出处|資料來源|资料来源"
-    r"|참고 ?문헌|참고 ?자료|출처|المصادر|المراجع|संदर्भ|स्रोत|แหล่งที่มา|อ้างอิง|เอกสารอ้างอิง|nguồn|tài liệu tham khảo)"
-)
-_HEADS_SOURCES = re.compile(rf"[\s#*_]*{_HEADINGS}[\s*_]*[:：]?[\s*_]*", re.IGNORECASE)
-"""A line above a list of sources, and nothing else: "References:", "## Quellen", "**参考文献**"."""
 _LISTS_SOURCES = re.compile(rf"\W*{SOURCES}\W*[:：]|\W*\[\^?\d+\]", re.IGNORECASE)
 
 
@@ -307,24 +298,6 @@ def _with_placeholders(response: str, marks: Sequence[Mark]) -> str:
         parts.append(f"{_OPEN}{number}{_CLOSE}")
         last = mark.end
     return "".join((*parts, punctuation, _STRAY.sub(" ", response[last:])))
-
-
-def _without_sources(plain: str) -> str:
-    """A text with placeholders without the lists of sources that a heading announces after the answer.
-
-    An item that cites is none: "1. Rent [2]" may be the answer to a query about sources of income.
-    """
-    kept: list[str] = []
-    is_list, said = False, False
-    for line in plain.split("\n"):
-        if _HEADS_SOURCES.fullmatch(line):
-            is_list = said
-        elif is_list and line.strip():
-            is_list = LIST_MARKER.fullmatch(line.split()[0]) is not None and not _PLACEHOLDER.search(line)
-        if not is_list:
-            kept.append(line)
-            said = said or has_words(line)
-    return "\n".join(kept)
 
 
 def _without(sentence: str) -> str:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -33,6 +34,8 @@ from rag_eval.metrics.offline.asking import (
 )
 from rag_eval.metrics.offline.scripts import count_words, is_unspaced
 from rag_eval.metrics.offline.wording import find_similar, query_stems
+from rag_eval.records import Case
+from rag_eval.texts.source_lists import asks_for_sources, without_sources
 from rag_eval.texts.words import (
     STOP_WORDS,
     WRITTEN_WORD,
@@ -145,6 +148,17 @@ class _Clause(NamedTuple):
             or is_heading
             or _PARAGRAPH_END.match(self.after) is not None
         )
+
+
+def without_named_sources(case: Case, *, reference: str = "") -> Case:
+    """The case with a response without the sources that it names at its end.
+
+    The same case if there are none, if the query asks for sources, or if `reference` ends with sources, too.
+    """
+    rest = without_sources(case.response)
+    if rest == case.response or asks_for_sources(case.query) or without_sources(reference) != reference:
+        return case
+    return replace(case, response=rest)
 
 
 @lru_cache(maxsize=2)

@@ -1,0 +1,105 @@
+"""Sources that a response names at its end, which are no statements of it. Pure, and without a judge."""
+
+import re
+from functools import lru_cache
+
+from rag_eval.texts.brackets import NO_WORD, SOURCES
+from rag_eval.texts.words import LIST_MARKER, has_words
+
+
+@lru_cache(maxsize=2)  # like `read_claim`
+def without_sources(response: str) -> str:
+    """The response without its lists of sources, and without last lines such as "Source: rules.pdf, page 3".
+
+    Unchanged if it has none, or says nothing before them.
+    """
+    may_list = _HINT.search(response) is not None
+    if not may_list and "](http" not in response:
+        return response
+    rest = _without_last_lines(without_lists_of_sources(response, NO_WORD) if may_list else response)
+    return response if len(rest) == len(response) else rest.rstrip()
+
+
+def without_lists_of_sources(text: str, citation: re.Pattern[str]) -> str:
+    """The text without the lists of sources that a heading announces after the answer.
+
+    An entry that has a citation is none: "1. Rent [2]" may be the answer to a query about sources of income.
+    """
+    kept: list[str] = []
+    is_list, said = False, False
+    for line in text.split("\n"):
+        if _HEADS.fullmatch(line):
+            is_list = said
+        elif is_list and line.strip():
+            is_list = _is_entry(line, citation)
+        if not is_list:
+            kept.append(line)
+            said = said or has_words(line)
+    return "\n".join(kept)
+
+
+def asks_for_sources(query: str) -> bool:
+    """Whether a query has a word for sources, so that a list of them may be the answer to it."""
+    return _ASKED.search(query) is not None
+
+
+def _is_entry(line: str, citation: re.Pattern[str]) -> bool:
+    """Whether a line below the heading belongs to the list."""
+    number = _NUMBER.match(line)
+    if citation.search(line, number.end() if number else 0):
+        return False
+    pieces = line.split()
+    is_marked = number is not None or LIST_MARKER.fullmatch(pieces[0]) is not None
+    return is_marked or (len(pieces) == 1 and _FILE.search(line) is not None)
+
+
+def _without_last_lines(text: str) -> str:
+    """The text without last lines that name sources, unless they go on from "Length: 525 km" or nothing is left."""
+    lines = text.split("\n")
+    end = last = len(lines)
+    while last:
+        line = lines[last - 1]
+        if _NAMES.fullmatch(line) or _LINKS.fullmatch(line) or (_NUMBER.match(line) and _FILE.search(line)):
+            end = last - 1
+        elif has_words(line):
+            break
+        last -= 1
+    named = "\n".join(lines[end:])
+    is_table = 0 < last == end and _FIELD.fullmatch(lines[last - 1]) and not _FILE.search(named)
+    return text if not last or is_table else "\n".join(lines[:end])
+
+
+_HEADINGS = (
+    r"(?:sources?|(?:list of )?references?|bibliography|literature|citations?|works cited"
+    r"|quellen(?:angaben?|verzeichnis|nachweise?)?|literatur(?:verzeichnis)?|referenzen|einzelnachweise"
+    r"|références|sources? citées|bibliographie|fuentes|referencias|bibliografía|fontes|referências|bibliografia|fonti"
+    r"|riferimenti|bronnen|referenties|källor|referenser|źródła|kaynaklar|kaynakça|источники|список литературы"
+    r"|литература|参考文献|参考资料|参考資料|參考文獻|參考資料|引用文献|出典|来源|來源|出处|資料來源|资料来源"
+    r"|참고 ?문헌|참고 ?자료|출처|المصادر|المراجع|संदर्भ|स्रोत|แหล่งที่มา|อ้างอิง|เอกสารอ้างอิง|nguồn|tài liệu tham khảo)"
+)
+_HEADS = re.compile(rf"[\s#*_]*{_HEADINGS}[\s*_]*+(?:[:：][\s*_]*)?", re.IGNORECASE)
+"""A line above a list of sources, and nothing else: "References:", "## Quellen", "**参考文献**"."""
+_NUMBER = re.compile(r"\s*\[\^?\d{1,3}\]:?(?=\s)")
+"""Before an entry: "[1] rules.pdf"."""
+_FILE = re.compile(r"https?://|www\.|\.(?:pdf|docx?|html?|md|txt|xlsx?|pptx?|csv)\b", re.IGNORECASE)
+_NAMED = (
+    rf"(?:{_HEADINGS}|quelle|référence|fuente|referencia|fonte|referência|bron|källa|źródło|kaynak|источник)"
+)
+_NAMES = re.compile(rf"[\s(>]*[*_]{{0,3}}{_NAMED}[\s*_]*[:：][\s*_]*\S.*", re.IGNORECASE)
+"""A line with what it announces: "**Source:** rules.pdf, page 3"."""
+_LINKS = re.compile(
+    rf"[\s(>]*[*_]{{0,3}}{SOURCES}[\s*_]*[:：]?(?:[^\w\[]{{0,4}}(?:(?:and|und|et|y|e|en)\s)?"
+    r"\[[^\[\]]{1,200}\]\(https?://[^\s()]{1,1000}\))+\W*",
+    re.IGNORECASE,
+)
+"""A line of links: "See [Library rules](https://…)."."""
+_FIELD = re.compile(r"\W*[^\W\d_][\w ]{0,30}[:：]\s*\S.*(?<![.!?。])")
+"""A line of a table in words: "Length: 525 km"."""
+_HINT = re.compile(rf"\n[ \t#*_(>]*+(?:{_NAMED}|\[\^?\d)", re.IGNORECASE)
+"""Somewhere in every text that has a list of sources."""
+_ASKED = re.compile(
+    rf"(?<!\w)(?:{_NAMED}|documents?|files?|links?|web ?(?:sites?|pages?)|cited?|dokumente?|unterlagen|dateien"
+    r"|belege?|fichiers?|liens?|documentos?|archivos?|enlaces?|ficheiros?|documenti|documenten)(?!\w)"
+    r"|文件|文献|资料|資料|来源|來源|出典|문서|자료",
+    re.IGNORECASE,
+)
