@@ -276,6 +276,21 @@ def test_what_a_user_says_after_the_last_answer_is_left_out_and_counted(
     ]
 
 
+@pytest.mark.parametrize("name", ["Query", "conversation"])
+def test_a_chat_in_a_text_that_is_read_as_one_query_is_told(name: str, tmp_path: Path) -> None:
+    """A question and its answer are no chat that goes on, but may be a prompt."""
+    chat = "User: How long?\nAssistant: Two years.\nUser: And for vans?"
+    for text in ("Question: How long?\nAnswer:", "User: How long?", chat):
+        rows = [[name, "Bot_A", "Context"], ["q", "a", "c"], [text, "One year.", "c"]]
+        table = read_table(write_table(tmp_path / "a.csv", *rows))
+        assert table.rows[1].query == text
+        told = f"Column '{name}' (A): the text in row 3 looks like a chat and was read as one query."
+        assert [each[: len(told)] for each in table.warnings] == [told] * (text == chat)
+    said = [["User: And for vans?", "One year.", "c", "User: How long?\nAssistant: Two years."]]
+    table = read_table(write_table(tmp_path / "b.csv", ["Query", "Bot_A", "Context", "History"], *said))
+    assert table.warnings == ()
+
+
 def test_what_is_left_out_of_the_chat_of_each_bot_is_counted(tmp_path: Path) -> None:
     """Of several answers to a question, too."""
     chats = {"A": (*TURNS, THANKS), "B": (*TURNS, NICE, THANKS, WHICH), "C": (*TURNS, NICE)}

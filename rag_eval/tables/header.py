@@ -90,7 +90,18 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
             [f"{place}: {sentence}" for sentence in first_of(sentences)],
             [*chain(*roles)] if all(roles) else (),
         )
-    return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
+    columns = _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
+    return replace(columns, warnings=(*columns.warnings, *_chats_as_queries(columns, rows)))
+
+
+def _chats_as_queries(columns: Columns, rows: FirstRows) -> Iterator[str]:
+    """A chat that is a list has a last question; in a text, what looks like turns may be part of the question."""
+    if row := rows.first_chat(columns.query):
+        yield (
+            f"Column {columns.uses[columns.query]}: the text in row {row} looks like a chat and was read as one query. "
+            'If it is a chat, write such cells as JSON, [{"role": "user", "content": "…"}, …], or move the turns '
+            "before the question to a column History."
+        )
 
 
 def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked, *, has_ids: bool) -> ColumnUse:

@@ -161,6 +161,15 @@ class FirstRows:
                 fault, faults = fault or f"row {number}, {error}", faults + 1
         return fault if faults > amounts else "" if amounts else None
 
+    def first_chat(self, index: int) -> int | None:
+        """The row of the first cell that is a text in which a user and a bot take turns."""
+        for number, cells in self._rows:
+            cell = cell_at(cells, index)
+            turns = turns_of_text(cell) if isinstance(cell, str) and not isinstance(cell, JsonText) else []
+            if len(turns) > 2 and len({turn.role for turn in turns}) == 2:
+                return number
+        return None
+
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)
         cells = [cell for cell in found if isinstance(cell, str) and cell]
