@@ -39,6 +39,7 @@ from rag_eval.results.looks import key_of, planned_looks
 from rag_eval.results.pass_rates import PassRate, PassRateTally
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 from rag_eval.results.summary import Summarizer, Summary
+from rag_eval.results.verdict import preference_words
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.chats import last_message
 from rag_eval.tables.columns import Named
@@ -1431,6 +1432,59 @@ def test_changes_since_a_baseline_count_a_conversation_as_one(run_cli: Run, tmp_
     assert of_talks["difference"] == pytest.approx(of_rows["difference"])
     assert of_talks["queries"] == of_rows["queries"] == 48
     assert of_talks["interval"][0] < of_rows["interval"][0] < of_rows["interval"][1] < of_talks["interval"][1]
+
+
+def test_fewer_than_five_conversations_decide_nothing_since_a_baseline(run_cli: Run, tmp_path: Path) -> None:
+    """No interval of a change or of a cost against the winner; the gate fails if a mean fell, and says why."""
+    held = [f"Dock {n} holds a red bike for you." for n in range(24)]
+
+    def run(name: str, answers: Sequence[str], size: int, *gate: str) -> Any:
+        rows = [["Query", "Ground_Truth", "Bot_A", "Bot_B", "Cost_A", "Cost_B", "Conversation_ID"]]
+        for n, text in enumerate(held):
+            costs = [str(2 + n % 3), str(1 + n % 2)]
+            rows.append([f"What is dock {n}?", text, answers[n], "No idea.", *costs, f"c{n // size}"])
+        write_table(tmp_path / f"{name}.csv", *rows)
+        command = (f"{name}.csv", "--judge", "offline", "-o", f"{name}.xlsx", "--json", f"{name}.json")
+        return run_cli(*command, *gate)
+
+    for size, few in ((6, True), (2, False)):
+        gate = ("--baseline", "then.json", "--fail-on-regression")
+        assert run("then", held, size).code == 0
+        same = run("same", held, size, *gate)
+        assert same.code == 0
+        assert ("queries); too few conversations for an interval" in same.out) is few
+        ended = run("now", ["I do not know."] * 24, size, *gate)
+        assert ended.code == 1
+        assert ("Gate FAILED: A: could not be decided: RQS −" in ended.err) is few
+        assert ("queries): too few conversations for an interval" in ended.err) is few
+        assert ("fewer than 5 conversations are too few for a conclusion" in ended.out) is few
+        assert ("now, −1.00: too few conversations (24 common queries)" in ended.out) is few
+        found = json.loads((tmp_path / "now.json").read_text())
+        change = next(each for each in found["changes"] if (each["bot"], each["name"]) == ("A", "rqs"))
+        assert (change["interval"] is None) is few
+        assert change["direction"] == ("not decided" if few else "worse")
+        assert [each["interval"] is None for each in found["spent"]] == [few]
+        assert found["spent"][0]["queries"] == 24
+        lines = load_workbook(tmp_path / "now.xlsx")["Bot Summary"].iter_rows()
+        notes = [cell.comment.text for line in [*lines][1:] for cell in line if cell.comment]
+        told = [each for each in notes if "Fewer than 5 conversations are too few for an interval." in each]
+        assert bool(told) is few
+
+
+def test_fewer_than_five_conversations_decide_nothing_between_two_bots() -> None:
+    """However many queries they have; and equal values are a share of conversations, not of queries."""
+    for count, size, words in ((4, 30, "too few conversations"), (8, 15, "preferred"), (120, 1, "preferred")):
+        tally = PairTally(("A", "B"), ALL_PAIRS)
+        for row in range(count * size):
+            for bot, others in (("A", "B"), ("B", "")):
+                case = Case(row, bot, f"query {row}", "r", conversation=f"c{row // size}")
+                pairs = tuple(PairVerdict(other, Outcome.SCORED, 1.0) for other in others)
+                control = PairVerdict(bot, Outcome.SCORED, 0.0)
+                tally.add(replace(scored(row, bot, 0.5), case=case, pairs=(*pairs, control)))
+        found = tally.head_to_head()
+        (pair,) = found.pairs
+        assert pair.interval == (None if count < 5 else wilson_interval(count, count))
+        assert (preference_words(pair, found), pair.is_significant) == (words, count > 5)
 
 
 # Carried everywhere

@@ -7,7 +7,7 @@ from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
-from rag_eval.results.paired import Change, Direction, common_words
+from rag_eval.results.paired import FEW_CONVERSATIONS, Change, Direction, common_words
 from rag_eval.texts.display import amount, decimals
 
 
@@ -39,7 +39,7 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
             "Verdict",
             14,
             Look.WORD,
-            lambda change: _displayed(change.direction),
+            _displayed,
             _ABOUT_VERDICT + (_ABOUT_SPENT if facts.spent_units else ""),
         ),
     ]
@@ -64,7 +64,7 @@ def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str
     lines = [
         f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
         f"{_range(change)}: "
-        f"{_displayed(change.direction)} ({common_words(change.queries)})"
+        f"{_displayed(change)} ({common_words(change.queries)})"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]
@@ -75,14 +75,16 @@ def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str
         )
     spent = [
         f"{change.bot}: mean {_named(change, facts)} {amount(change.before)} before, {amount(change.now)} now"
-        f"{_range(change)}: {_displayed(change.direction)} ({common_words(change.queries)})"
+        f"{_range(change)}: {_displayed(change)} ({common_words(change.queries)})"
         for change in findings.spent_changes
     ]
     return [f"Compared with {baseline}:{none}", *lines, *spent, *findings.beside_changes]
 
 
-def _displayed(direction: Direction) -> str:
-    return "not significant" if direction is Direction.UNDECIDED else direction.value
+def _displayed(change: Change) -> str:
+    if change.is_open:
+        return FEW_CONVERSATIONS
+    return "not significant" if change.direction is Direction.UNDECIDED else change.direction.value
 
 
 def _range(change: Change) -> str:

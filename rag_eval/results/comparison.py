@@ -21,6 +21,7 @@ from rag_eval.results.intervals import (
     pooled,
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
+from rag_eval.results.summary import FEWEST_ROWS
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -275,7 +276,7 @@ class ColumnTest:
     """NaN for a column without values."""
     interval: Interval | None
     """Of the mean of this column. It excludes 0 exactly if a test of this column only is significant, as it always is
-    if that of all columns is; None for fewer than two values."""
+    if that of all columns is; None for fewer than FEWEST_ROWS values or clusters."""
     pvalue: float
     """Adjusted for all columns."""
     is_significant: bool
@@ -329,7 +330,7 @@ def compare_columns(
 def _column_test(
     column: Floats, of_all: _Test, own: _Test, resamples: int, rng: np.random.Generator
 ) -> ColumnTest:
-    if len(column) < 2:
+    if len(column) < FEWEST_ROWS:
         return ColumnTest(float(column.mean()) if len(column) else math.nan, None, of_all.pvalue, False)
     mean, tests = float(column.mean()), (of_all, own)
     reaches = [_as_t(test.critical, len(column)) for test in tests]

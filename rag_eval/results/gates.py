@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
-from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
+from rag_eval.results.paired import FEW_CONVERSATIONS, Change, CommonQueries, Direction, common_words
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import amount, decimals
 
@@ -60,6 +60,7 @@ class Gate:
 
 
 _NO_REGRESSION = Gate("no_regression", 0.0)
+_FEW_CONVERSATIONS = f"{FEW_CONVERSATIONS} for an interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def regression_gates(
 ) -> tuple[GateResult, ...]:
     """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed, and neither
     is less than the share `min_common` of the baseline's queries. A mean that falls by up to `margin` (0..1) is not
-    worse."""
+    worse; one that falls further fails if its conversations are too few to decide."""
     results = []
     for bot in bots:
         common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
@@ -155,6 +156,8 @@ def regression_gates(
             results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))
         else:
             reason = f"no mean is {_significantly_worse(margin)} ({_of_baseline(common)})"
+            if any(change.is_of_few_conversations for change in changes):
+                reason += f"; {_FEW_CONVERSATIONS}"
             results.append(GateResult(bot, _NO_REGRESSION, passed=True, reason=reason))
     return tuple(results)
 
@@ -185,6 +188,9 @@ def _worse(changes: Sequence[Change], margin: float) -> str:
     worse = [_shown(change) for change in fallen if change.direction is Direction.WORSE]
     if worse:
         return f"{_significantly_worse(margin)}: {', '.join(worse)}"
+    open_ = [_shown(change) for change in fallen if change.is_open]
+    if open_:
+        return f"could not be decided: {', '.join(open_)}: {_FEW_CONVERSATIONS}"
     perhaps = [_shown(change) for change in fallen if change.is_reversible]
     if not perhaps:
         return ""
@@ -277,7 +283,7 @@ def _result(
         reason = f"{value} ({queries}; {_why_no_limit(gate, bot, confidence)}); it {required}"
         return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
     if figure.decisive is None:
-        few = "too few conversations for an interval" if bot.clusters else "too few for an interval"
+        few = _FEW_CONVERSATIONS if bot.clusters else "too few for an interval"
         return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): {few}")
     kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
     low, high = (

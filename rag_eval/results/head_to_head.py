@@ -47,8 +47,8 @@ class PairSummary:
     win_rate: float | None
     """Of `one`: (1 + mean) / 2 of values from -1 to 1. None without any query."""
     interval: "Interval | None"
-    """95% interval of this win rate; None for few queries. If all pairs were judged, it excludes 50% exactly if a test
-    of this pair only is significant."""
+    """95% interval of this win rate; None for few queries or conversations. If all pairs were judged, it excludes 50%
+    exactly if a test of this pair only is significant."""
     is_significant: bool
     """One of the bots is preferred, by a test over all pairs. Always false for a matching."""
     pvalue: float | None
@@ -382,8 +382,8 @@ class _Pair:
             losses=sum(value <= -1 for value in values),
             failed=len(self.failed - means.keys()),
             win_rate=_rate(sum(values) / len(values)) if values else None,
-            interval=_interval_of_rate(interval, values) if len(values) >= FEWEST_ROWS else None,
-            is_significant=bool(test and test.is_significant and is_trusted and len(values) >= FEWEST_ROWS),
+            interval=_interval_of_rate(interval, values, len({key[:_CLUSTER] for key in means})),
+            is_significant=bool(test and test.is_significant and is_trusted),
             pvalue=test.pvalue if test else None,
             flips=self.flips,
             judged=self.judged,
@@ -429,12 +429,14 @@ def _interval(means: Mapping[str, float]) -> "Interval | None":
     return reported_interval([*means.values()], clusters=numbers if len(clusters) < len(means) else None)
 
 
-def _interval_of_rate(interval: "Interval | None", values: Sequence[float]) -> "Interval | None":
-    """Of equal values a bootstrap knows nothing: there it is the interval of a share."""
+def _interval_of_rate(
+    interval: "Interval | None", values: Sequence[float], clusters: int
+) -> "Interval | None":
+    """Of equal values a bootstrap knows nothing: there it is the interval of a share, of so many clusters."""
     from rag_eval.results.intervals import Interval, wilson_interval
 
     if interval and interval.low == interval.high:
-        return wilson_interval(round(_rate(values[0]) * len(values)), len(values))
+        return wilson_interval(round(_rate(values[0]) * clusters), clusters)
     return interval and Interval(max(0.0, _rate(interval.low)), min(1.0, _rate(interval.high)))
 
 

@@ -42,7 +42,7 @@ class LabelledPair:
     win_rate: float | None
     """Of the first bot; a tie counts half, and of several raters the mean. None without any such query."""
     interval: Interval | None
-    """95% interval of the win rate; None for few queries."""
+    """95% interval of the win rate; None for few queries or conversations."""
     is_significant: bool
     """One of the bots is preferred, by the test that the judge's preferences are put to."""
     judge_win_rate: float | None

@@ -5,7 +5,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import compress
 from statistics import fmean
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rag_eval.records import SPENT_LABELS
 from rag_eval.results.stored import State
+from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa
     from rag_eval.results.intervals import Interval
 
+FEW_CONVERSATIONS = "too few conversations"
+"""The verdict on fewer than FEWEST_ROWS of them."""
 BANDS = 5
 MOST_DISAGREEMENTS = 10
 _ALPHA = 0.05
@@ -223,18 +226,27 @@ class PairedMeans:
 class Change(PairedMeans):
     interval: "Interval | None"
     """Of the mean difference, so wide that those of all lines hold together with 95 %: it is on one side of 0
-    exactly when the change is claimed. None for a single query."""
+    exactly when the change is claimed. None for a single query, and for fewer than FEWEST_ROWS conversations."""
+    is_of_few_conversations: bool = field(default=False, repr=False)
+    """They are too few for an interval."""
+
+    @property
+    def is_open(self) -> bool:
+        """They are too few for a verdict: it is not the same then and now, and nothing can be claimed."""
+        return self.is_of_few_conversations and self.direction is Direction.UNDECIDED
 
 
 def changes_of(
     pairs: Mapping[tuple[str, str], JoinedValues],
     common: Mapping[str, CommonQueries],
     least: Mapping[str, float],
+    queries: Mapping[tuple[str, str], int] | None = None,
 ) -> tuple[Change, ...]:
     """The changes by bot and name, tested together. `pairs` have what was then and what is now.
 
     A difference of up to `least`, by name, counts as none. Of latency and cost less is better. Cases of a conversation
-    count as one.
+    count as one, and fewer than FEWEST_ROWS conversations decide nothing. `queries` is how many the pairs stand for if
+    these are conversations already.
     """
     from rag_eval.results.comparison import holm, paired_permutation_pvalue
 
@@ -242,7 +254,7 @@ def changes_of(
     pvalues = [paired_permutation_pvalue(each) for each in differences.values()]
     tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
     return tuple(
-        _change(key, pairs[key], each, least[key[1]], common[key[0]], *test)
+        _change(key, pairs[key], each, least[key[1]], common[key[0]], *test, (queries or {}).get(key))
         for (key, each), test in zip(differences.items(), tests, strict=True)
     )
 
@@ -277,11 +289,14 @@ def _change(
     common: CommonQueries,
     pvalue: float,
     alpha: float,
+    queries: int | None,
 ) -> Change:
     from rag_eval.results.intervals import bootstrap_mean_interval
 
     _, (then, now) = pairs.common()
-    interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
+    queries = queries or len(then)
+    is_enough = len(differences) >= min(queries, FEWEST_ROWS)
+    interval = bootstrap_mean_interval(differences, confidence=1 - alpha) if is_enough else None
     seen = direction = _direction(differences, interval, pvalue)
     if (
         seen in _WORST and len(pairs) > len(then) and key[1] not in SPENT_LABELS
@@ -296,10 +311,11 @@ def _change(
         before=fmean(then),
         now=fmean(now),
         interval=_with_zero(interval) if direction is Direction.UNDECIDED else interval,
-        queries=len(then),
+        queries=queries,
         common=common,
         direction=direction,
         is_reversible=direction is not seen,
+        is_of_few_conversations=not is_enough,
     )
 
 

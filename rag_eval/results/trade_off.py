@@ -1,7 +1,7 @@
 """What the bots spend and what their responses are worth: differences to the best bot, and who is beaten in both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of
@@ -49,8 +49,7 @@ def against_best(summary: Summary, best: str) -> tuple[Change, ...]:
                 pairs[bot, name] = _by_cluster(columns, rows, summary.spent_clusters)
                 counts[bot, name] = len(rows)
                 common[bot] = CommonQueries(before=summary.rows, now=summary.rows, both=summary.rows)
-    found = changes_of(pairs, common, dict.fromkeys(summary.spent_values, 0.0))
-    return tuple(replace(each, queries=counts[each.bot, each.name]) for each in found)
+    return changes_of(pairs, common, dict.fromkeys(summary.spent_values, 0.0), counts)
 
 
 def _by_cluster(

@@ -556,7 +556,13 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
         for direction in (Direction.BETTER, Direction.WORSE)
     }
     told = "; ".join(f"{direction.value}: {enumerated(bots)}" for direction, bots in found.items() if bots)
-    yield f"Compared with the baseline, {over}: {told or 'no significant change of RQS'}."
+    is_open = any(change.is_open for change in findings.changes if change.name == RQS)
+    none = (
+        f"fewer than {FEWEST_ROWS} conversations are too few for a conclusion"
+        if is_open
+        else "no significant change of RQS"
+    )
+    yield f"Compared with the baseline, {over}: {told or none}."
 
 
 # Pairs
@@ -632,9 +638,9 @@ def _most_preferred(found: "HeadToHead", best: str) -> str:
 def _by_pair(pair: "PairSummary", rival: "Rival") -> str:
     """On the bot with the highest RQS, as it sees the next one, the `rival` by RQS."""
     best, other = _short(pair.one), _short(pair.other)
-    if pair.queries < FEWEST_ROWS:
+    if few := _too_few(pair):
         figures = _pair_figures(pair, "over")
-        return f"Side by side, {best} has a win rate of {figures}; too few queries for a conclusion."
+        return f"Side by side, {best} has a win rate of {figures}; too few {few} for a conclusion."
     if not pair.is_significant:
         only = " The interval is of this pair only; over all pairs the preference is not clear enough."
         return (
@@ -710,11 +716,18 @@ def preference_words(pair: "PairSummary | LabelledPair", found: "HeadToHead | No
         return "not judged"
     if found and found.trust.problem:
         return _UNFIT
-    if pair.queries < FEWEST_ROWS:
-        return "too few queries"
+    if few := _too_few(pair):
+        return f"too few {few}"
     if not pair.is_significant:
         return "not clear over all pairs" if pair.is_clear_by_itself else "no clear preference"
     return PREFERRED if pair.win_rate > 0.5 else NOT_PREFERRED
+
+
+def _too_few(pair: "PairSummary | LabelledPair") -> str:
+    """The name of what is too few for an interval and a verdict; empty if there are enough."""
+    if pair.queries < FEWEST_ROWS:
+        return "queries"
+    return "" if pair.interval else "conversations"
 
 
 def trust_words(found: "HeadToHead") -> Iterator[str]:
