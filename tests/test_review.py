@@ -1654,6 +1654,65 @@ def test_bots_that_can_never_have_enough_labels_are_named(
     )
 
 
+def without_scores(run: Path, bot: str, measure: str, rows: Sequence[int]) -> None:
+    document = json.loads(run.read_text())
+    for case in document["cases"]:
+        if case["bot"] == bot and case["row"] in rows:
+            case["scores"][measure].update(outcome="not_applicable", value=None)
+    run.write_text(json.dumps(document))
+
+
+def test_as_many_cases_are_advised_as_the_measure_with_the_fewest_scores_needs(
+    rag_eval: Run, recorded: Path
+) -> None:
+    without_scores(recorded, "B", "faithfulness", range(4, 10))
+    without_scores(recorded, "A", "answer_relevancy", range(2, 14))
+    words = ("review", "run.json", "--cases")
+    impossible = (
+        "rag-eval: A corrected mean needs 20 labels of a bot. Too few cases can be labelled: "
+        "A 18 (Answer Relevancy)."
+    )
+    few = rag_eval(*words, "40", "-o", "few.xlsx")
+    told, advice = few.err.splitlines()
+    assert (few.code, told) == (0, impossible)
+    found = re.fullmatch(
+        r"rag-eval: A corrected mean needs 20 labels of a bot; B \(Faithfulness\) will have fewer\. "
+        r"About (\d+) cases are enough \(--cases\)\.",
+        advice,
+    )
+    assert found is not None
+    assert 50 <= int(found[1]) < 60
+    for seed in "012":
+        enough = rag_eval(*words, found[1], "--seed", seed, "-o", f"enough{seed}.xlsx")
+        assert (enough.code, enough.err.splitlines()) == (0, [impossible])
+
+
+@pytest.mark.parametrize(("count", "is_told"), [(1, True), (4, True), (5, False), (30, False)])
+def test_too_few_conversations_for_a_corrected_mean_are_told_before_anybody_labels(
+    run_cli: Run, rag_eval: Run, tmp_path: Path, count: int, is_told: bool
+) -> None:
+    header, *body = rows_of(30)
+    rows = [[*row, f"c{number % count}"] for number, row in enumerate(body)]
+    write_table(tmp_path / "in.xlsx", [*header, "Conversation_ID"], *rows)
+    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    ended = rag_eval("review", "run.json", "-o", "sheet.xlsx", "--cases", "60")
+    told = (
+        "rag-eval: A corrected mean needs 5 conversations, however many labels there are. "
+        f"Too few: A {count}, B {count}.\n"
+    )
+    assert (ended.code, ended.err) == (0, told if is_told else "")
+
+
+def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recorded: Path) -> None:
+    rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "20")
+    words = ("review", "run.json", "--without", "one.xlsx", "--cases")
+    assert rag_eval(*words, "18", "-o", "few.xlsx").err == (
+        "rag-eval: A corrected mean needs 20 labels of a bot; A, B will have fewer. About 20 new cases are enough "
+        "(--cases).\n"
+    )
+    assert rag_eval(*words, "20", "-o", "enough.xlsx").err == ""
+
+
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
     document = json.loads(recorded.read_text())
     for case in document["cases"]:

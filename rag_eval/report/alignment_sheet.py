@@ -9,7 +9,7 @@ from rag_eval.report.column import Cell, Column, Place, interval_columns, name_w
 from rag_eval.report.styles import Look
 from rag_eval.results.human_alignment import FEWEST_LABELS, Disagreement, HumanAgreement, Share
 from rag_eval.results.paired import MOST_DISAGREEMENTS
-from rag_eval.results.summary import FEWEST_OF_CLASS
+from rag_eval.results.summary import FEWEST_OF_CLASS, FEWEST_ROWS
 
 
 def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
@@ -79,7 +79,8 @@ _ABOUT_NEGATIVES = (
 _ABOUT_UNCORRECTED = "Over all judged cases of the bot, labelled or not. The correction starts from it."
 _ABOUT_CORRECTED = (
     "Estimated mean human label over all cases of the bot: the judge's mean, corrected for its bias "
-    f"(prediction-powered inference). Needs {FEWEST_LABELS} labels of cases drawn at random."
+    f"(prediction-powered inference). Needs {FEWEST_LABELS} labels of cases drawn at random; "
+    f"if cases are of conversations, {FEWEST_ROWS} of these."
 )
 _ABOUT_RATERS = (
     "Who is compared. People: the input's labels, or the median of the raters of a review. The agreement of two raters "

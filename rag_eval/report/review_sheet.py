@@ -92,16 +92,18 @@ class Review:
     shows_scores: bool = False
     labelled: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """By line and measure: the earlier sheet in which somebody answered. Nobody is asked again."""
+    before: Sequence[Drawn] = ()
+    """Random cases of earlier sheets whose labels count together with those of this one."""
 
     def asked(self, drawn: Drawn) -> list[str]:
         """The measures that the case has a score of: a label of any other could be compared with nothing."""
         done = self.labelled.get(drawn.line, {})
-        return [measure for measure in self._scored(drawn) if measure not in done]
+        return [measure for measure in self.scored(drawn) if measure not in done]
 
     def labelled_in(self, drawn: Drawn) -> list[str]:
         """Names of the earlier sheets that have labels of the case which this one does not ask for."""
         done = self.labelled.get(drawn.line, {})
-        return list(dict.fromkeys(done[measure] for measure in self._scored(drawn) if measure in done))
+        return list(dict.fromkeys(done[measure] for measure in self.scored(drawn) if measure in done))
 
     def to_label(self) -> list[tuple[int, Drawn]]:
         """The cases of the sample with a question to answer, and the place of each in the sample, from 1."""
@@ -146,7 +148,8 @@ class Review:
             asked += f" The judge says {scores_of(self.results[drawn.line], [measure])[measure]:.2f}."
         return asked
 
-    def _scored(self, drawn: Drawn) -> list[str]:
+    def scored(self, drawn: Drawn) -> list[str]:
+        """The measures that the case has a score of."""
         scored = scores_of(self.results[drawn.line], self.measures)
         return [measure for measure in self.measures if measure in scored]
 
@@ -191,7 +194,7 @@ class PairReview(Review):
     def question(self, drawn: Drawn, measure: str) -> str:
         return _question_of(measure)
 
-    def _scored(self, drawn: Drawn) -> list[str]:
+    def scored(self, drawn: Drawn) -> list[str]:
         return [BETTER]
 
 

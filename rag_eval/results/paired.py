@@ -75,11 +75,7 @@ class JoinedValues:
 
     def groups(self, cases: Sequence[int]) -> list[int] | None:
         """Of the cases with these numbers: the conversation, or another number; None if no conversation has several."""
-        told = [self.clusters[case] for case in cases]
-        named = [each for each in told if each]
-        if len({*named}) == len(named):
-            return None
-        return [each or -case - 1 for each, case in zip(told, cases, strict=True)]
+        return groups_of([self.clusters[case] for case in cases], cases)
 
     def only(self, number: int) -> int:
         """How many cases have a value in this column, and in no other."""
@@ -88,6 +84,17 @@ class JoinedValues:
             not math.isnan(value) and all(map(math.isnan, rest))
             for value, *rest in zip(self.columns[number], *others, strict=True)
         )
+
+
+def groups_of(told: Sequence[int], cases: Sequence[int]) -> list[int] | None:
+    """The conversations of cases, 0 for one without, or another number; None if no conversation has several.
+
+    `cases` are the numbers of the cases.
+    """
+    named = [each for each in told if each]
+    if len({*named}) == len(named):
+        return None
+    return [each or -case - 1 for each, case in zip(told, cases, strict=True)]
 
 
 def mean(values: Sequence[float]) -> float | None:
