@@ -43,7 +43,7 @@ from rag_eval.report.review_sheet import PairReview, write_review
 from rag_eval.results.head_to_head import HeadToHead, PairTally
 from rag_eval.results.labelled_pairs import LabelledPair, agreements, corrected_rate
 from rag_eval.results.sampling import draw_pairs, pairs_of
-from rag_eval.results.verdict import _not_confirmed
+from rag_eval.results.verdict import _not_confirmed, labelled_words
 from rag_eval.tables.review_file import BETTER, ReviewLabels, parse_label
 
 SCHEMA = json.loads(
@@ -558,6 +558,32 @@ def test_settled_queries_count_in_the_corrected_win_rate_as_they_are() -> None:
     assert found is not None
     assert 0.5 + 0.5 * 0.2 < found.value < 0.5 + 0.5 * 0.5
     assert (found.labelled, found.count) == (60, 200)
+
+
+def test_the_corrected_win_rate_counts_a_conversation_as_one() -> None:
+    """What people say differs by conversation: the interval is wider than without ids; three of them have none."""
+    draw = random.Random(8)
+    values = [draw.choice([1.0, -1.0]) for _ in range(40) for _ in range(4)]
+    judge = [value if draw.random() < 0.7 else 0.0 for value in values]
+    found: dict[int, LabelledPair] = {}
+    for size in (1, 4, 54):
+        results = [
+            replace(result, case=replace(result.case, conversation=f"c{(result.case.row - 2) // size}"))
+            for result in labelled([values[row // 4 * 4] for row in range(160)], judge)
+        ]
+        told = compared(results)
+        found[size] = people_of(told)
+        words = "; fewer than 5 labelled conversations are too few for an interval."
+        assert any(each.endswith(words) for each in labelled_words(told)) is (size == 54)
+    one, four = (found[size].corrected for size in (1, 4))
+    plain = people_of(compared(labelled([values[row // 4 * 4] for row in range(160)], judge))).corrected
+    assert one is not None
+    assert four is not None
+    assert one == plain
+    assert four.value == pytest.approx(one.value)
+    assert four.interval.high - four.interval.low > 1.3 * (one.interval.high - one.interval.low)
+    assert found[54].corrected is None
+    assert found[54].win_rate == found[4].win_rate
 
 
 def labelled(values: Sequence[float], judge: Sequence[float] = ()) -> list[CaseResult]:

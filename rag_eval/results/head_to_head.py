@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -291,7 +291,7 @@ class PairTally:
                 interval=told.interval,
                 is_significant=told.is_significant,
                 judge_win_rate=sum(of_judge) / len(of_judge) if of_judge else None,
-                corrected=corrected_rate(rates, labels, judge.asked),
+                corrected=corrected_rate(rates, labels, judge.asked, _clusters(rates)),
                 agreement=agreements(said)[0],
             ),
         )
@@ -424,9 +424,15 @@ def _interval(means: Mapping[str, float]) -> "Interval | None":
     """Of the mean over the keys; those of one cluster are drawn together."""
     from rag_eval.results.intervals import reported_interval
 
-    clusters: dict[str, int] = {}
-    numbers = [clusters.setdefault(key[:_CLUSTER], len(clusters)) for key in means]
-    return reported_interval([*means.values()], clusters=numbers if len(clusters) < len(means) else None)
+    clusters = _clusters(means)
+    return reported_interval([*means.values()], clusters=[*clusters.values()] if clusters else None)
+
+
+def _clusters(keys: Iterable[str]) -> dict[str, int] | None:
+    """Of each key the number of its cluster, in the order given; None if no two have the same."""
+    numbers: dict[str, int] = {}
+    found = {key: numbers.setdefault(key[:_CLUSTER], len(numbers)) for key in keys}
+    return found if len(numbers) < len(found) else None
 
 
 def _interval_of_rate(

@@ -9,6 +9,7 @@ from rag_eval.results.human_alignment import JUDGE, PEOPLE, Share, corrected_mea
 from rag_eval.results.intervals import Interval
 from rag_eval.results.paired import consensus
 from rag_eval.results.stratified import CorrectedMean, LabelledSample
+from rag_eval.results.summary import FEWEST_ROWS
 
 Preferred = tuple[tuple[str, str], float | None, Mapping[str, float]]
 """Two bots, what the judge prefers of their responses to a query, and what each rater does: 1 the first one, 0 neither,
@@ -123,20 +124,28 @@ def _agreement(
 
 
 def corrected_rate(
-    judge: Mapping[str, float], people: Mapping[str, float], asked: Collection[str]
+    judge: Mapping[str, float],
+    people: Mapping[str, float],
+    asked: Collection[str],
+    groups: Mapping[str, int] | None = None,
 ) -> CorrectedMean | None:
     """The win rate that people would give over all queries of `judge`, from those of a random sample.
 
     Rates are from 0 to 1, by key of the query. Queries that are not `asked` have equal or empty responses: there people
-    say what the judge does, so these are a stratum of which all is known. None as for `corrected_mean`.
+    say what the judge does, so these are a stratum of which all is known. `groups` has the conversation of each query;
+    None if no two are of one. None as for `corrected_mean`.
     """
     labelled = [key for key in people if key in judge and key in asked]
     settled = [key for key in judge if key not in asked]
+    if groups and len({groups[key] for key in labelled}) < FEWEST_ROWS:
+        return None
     sample = LabelledSample(
         human=[*(people[key] for key in labelled), *(judge[key] for key in settled)],
         judge=[judge[key] for key in (*labelled, *settled)],
         strata=[*(["asked"] * len(labelled)), *(["settled"] * len(settled))],
         sizes={"asked": len(judge) - len(settled), "settled": len(settled)},
+        groups=[groups[key] for key in (*labelled, *settled)] if groups else None,
     )
-    found = corrected_mean([*judge.values()], sample, len(labelled))
+    of_judge = [groups[key] for key in judge] if groups else None
+    found = corrected_mean([*judge.values()], sample, len(labelled), of_judge)
     return found and replace(found, labelled=len(labelled))

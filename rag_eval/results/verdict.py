@@ -783,19 +783,25 @@ def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
 
 def _uncorrected_words(pairs: "Sequence[PairSummary]") -> Iterator[str]:
     """Why a corrected win rate is missing, for all labelled bots at once."""
-    missing: dict[bool, list[str]] = {True: [], False: []}
+    missing: dict[str, list[str]] = {"labels": [], "conversations": [], "": []}
     for pair in pairs:
         if pair.people and not pair.people.corrected:
             bots = f"{_short(pair.one)} and {_short(pair.other)} ({pair.people.queries:,})"
-            missing[pair.people.queries < FEWEST_LABELS].append(bots)
-    if missing[True]:
+            few = "labels" if pair.people.queries < FEWEST_LABELS else _too_few(pair.people)
+            missing[few].append(bots)
+    if missing["labels"]:
         yield (
             f"Labels: a corrected win rate needs {FEWEST_LABELS} labelled queries of two bots; too few for "
-            f"{enumerated(missing[True])}."
+            f"{enumerated(missing['labels'])}."
         )
-    if missing[False]:
+    if missing["conversations"]:
         yield (
-            f"Labels: no corrected win rate for {enumerated(missing[False])}; all labels say the same, or the "
+            f"Labels: no corrected win rate for {enumerated(missing['conversations'])}; fewer than {FEWEST_ROWS} "
+            "labelled conversations are too few for an interval."
+        )
+    if missing[""]:
+        yield (
+            f"Labels: no corrected win rate for {enumerated(missing[''])}; all labels say the same, or the "
             "judge failed on too many of these queries."
         )
 
