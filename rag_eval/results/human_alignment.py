@@ -6,7 +6,7 @@ Toxicity is one of the query: each query counts once, however many bots answer i
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -83,7 +83,7 @@ class HumanAgreement:
     """0..1: the largest difference between judge and people among these cases; None without any."""
     implied: "ImpliedThreshold | None" = None
     """The threshold of the judge's scores that the labels imply; with all bots together, and of metrics only."""
-    conversations: int | None = None
+    conversations: int | None = field(default=None, repr=False)
     """That the cases come from, a case without one counted as its own; None if no conversation has several of them."""
 
 
