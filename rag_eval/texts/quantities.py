@@ -14,8 +14,10 @@ def canonical_number(digits: str) -> str:
 
     "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
     point ("1.250") is read as thousands, because decimals of that length are seldom written in another way.
-    "8:30", "8.30" and "8h30" become "8.3", and "8:00" becomes "8".
+    "8:30", "08:30", "8.30" and "8h30" become "8.3", "8:00" becomes "8", as "08" becomes "8". "007" stays as it is.
     """
+    if _PADDED.match(digits):
+        digits = digits[1:]
     if _COMMA_THOUSANDS.fullmatch(digits):
         digits = digits.replace(",", "")
     elif _POINT_THOUSANDS.fullmatch(digits):
@@ -202,6 +204,8 @@ NUMERAL = re.compile(
     rf"(?:[{_NUMERALS}]{{2,}}|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分[之の])[{COUNTERS}]|か月|美[元金]|[欧歐]元|英[镑鎊]|ドル|ユーロ|メートル|キロ|センチ|\Z)"
 )
 """A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one"."""
+_PADDED = re.compile(r"0\d(?!\d)")
+"""A day, month or hour of two digits."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(
