@@ -199,6 +199,9 @@ def test_a_bot_may_cite_before_each_of_its_sentences() -> None:
     assert not habit.plus(Habit(9, 9, 9)).leads
     (first, *_) = citing_sentences("[1] Loans last four weeks. [2] Books too.", CHUNKS, 1, leads=True)
     assert first.chunks == (1,), "a bot that cites so elsewhere does so here"
+    for several in ("[2, 3] Books can be renewed. [1] Loans last four weeks.", "[2-3] Books. [1, 2] Loans."):
+        assert habit_of(several, CHUNKS).leads
+    assert not habit_of("[1, 2] Loans last four weeks. [2-3] Books can be renewed.", CHUNKS).leads
 
 
 def test_ascending_citations_before_sentences_count_for_a_bot_that_cites_so() -> None:

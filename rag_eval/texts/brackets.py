@@ -192,14 +192,18 @@ def _forms(plain: str) -> list[re.Match[str]]:
 
 def _ranges(form: re.Match[str]) -> tuple[tuple[int, int], ...]:
     """() if a range goes backwards."""
-    listed = next(form[name] for name in _NUMBERS if form[name] is not None)
     found = []
-    for item in re.split(r"[,;]", listed):
+    for item in re.split(r"[,;]", _listed(form)):
         first, *last = map(int, re.findall(r"\d+", item))
         if last and last[0] <= first:
             return ()
         found.append((first, last[0] if last else first))
     return tuple(found)
+
+
+def _listed(form: re.Match[str]) -> str:
+    """What names chunks in a form, such as "2" or "1, 3-5"."""
+    return next(form[name] for name in _NUMBERS if form[name] is not None)
 
 
 def has_number(text: str) -> bool:
@@ -298,7 +302,7 @@ def leads_in(text: str) -> bool:
             continue  # [2] of "[1][2]"
         if first and not (_WORD.search(between) and _SENTENCE_ENDS.search(between.rstrip()[-_LOOK_BACK:])):
             return False
-        first.append(int(next(form[name] for name in _NUMBERS if form[name] is not None)))
+        first.append(int(re.split(r"\D", _listed(form), maxsplit=1)[0]))
     return _WORD.search(text, end) is not None and any(later <= earlier for earlier, later in pairwise(first))
 
 
