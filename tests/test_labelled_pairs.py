@@ -787,6 +787,30 @@ def test_as_many_pairs_as_are_advised_are_enough(rag_eval: Run, tmp_path: Path) 
     assert "will have fewer" in rag_eval(*words, "less.xlsx", "--cases", f"{advised - 8}").err
 
 
+@pytest.mark.parametrize("count", [1, 4, 5, 30])
+def test_too_few_conversations_for_a_corrected_win_rate_are_told_before_anybody_labels(
+    rag_eval: Run, run_cli: Run, tmp_path: Path, count: int
+) -> None:
+    """Whoever is told so would have labelled in vain, and nobody else is told."""
+    made = run_of(60, judged_like(lambda row: 1.0 if row % 3 else -1.0))
+    of_talks = [
+        replace(result, case=replace(result.case, conversation=f"c{result.case.row % count}"))
+        for result in made
+    ]
+    write_run(tmp_path / "run.json", of_talks)
+    ended = rag_eval("review", "run.json", "--pairs", "-o", "sheet.xlsx", "--cases", "40", "--raters", "anna")
+    told = (
+        "rag-eval: A win rate needs 5 conversations, however many labels there are. "
+        f"Too few: Atlas and Birch {count}.\n"
+    )
+    assert (ended.code, ended.err) == (0, told if count < 5 else "")
+    fill(tmp_path / "sheet.xlsx", prefers("Atlas", *range(2, 45)))
+    labels = ("--report-only", "--labels", "sheet.xlsx", "-o", "labelled.xlsx", "--json", "labelled.json")
+    assert run_cli("run.json", *labels).code == 0
+    (pair,) = json.loads((tmp_path / "labelled.json").read_text())["head_to_head"]["pairs"]
+    assert (pair["people"]["corrected"] is None) == (count < 5)
+
+
 def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:

@@ -1703,6 +1703,21 @@ def test_too_few_conversations_for_a_corrected_mean_are_told_before_anybody_labe
     assert (ended.code, ended.err) == (0, told if is_told else "")
 
 
+def test_a_draw_of_too_few_conversations_is_told(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:
+    """There are six conversations, but nearly all rows are of four: a fifth is drawn for one bot only."""
+    header, *body = rows_of(200)
+    rows = [[*row, f"c{number % 4 if number < 198 else number}"] for number, row in enumerate(body)]
+    write_table(tmp_path / "in.xlsx", [*header, "Conversation_ID"], *rows)
+    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    ended = rag_eval("review", "run.json", "-o", "sheet.xlsx", "--cases", "50", "--seed", "1")
+    assert (ended.code, ended.err) == (
+        0,
+        "rag-eval: A corrected mean needs labels of 5 conversations; the drawn cases are of fewer: B 4. "
+        "Draw more (--cases) or others (--seed).\n",
+    )
+    assert rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "400").err == ""
+
+
 def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recorded: Path) -> None:
     rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "20")
     words = ("review", "run.json", "--without", "one.xlsx", "--cases")

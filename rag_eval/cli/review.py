@@ -325,10 +325,13 @@ _CERTAINTY = 0.95
 def _advice(review: "Review", suspicious: float) -> Iterator[str]:
     """Which bots get no corrected mean of this many labels, and how many are enough, if any number is."""
     from rag_eval.results.human_alignment import FEWEST_LABELS
+    from rag_eval.results.sampling import Drawn
     from rag_eval.results.summary import FEWEST_ROWS
 
     drawn = [*review.before, *(case for case in review.sample.cases if case.stratum)]
-    labels, sizes, talks = _labels(review, drawn), _sizes(review), _conversations(review)
+    labels, sizes = _labels(review, drawn), _sizes(review)
+    everything = (Drawn(line, "", None) for line in range(sum(review.bots().values())))
+    talks = _conversations(review, everything)
     alone = {place: count for place, count in talks.items() if count < FEWEST_ROWS <= sizes[place]}
     if alone:
         yield (
@@ -353,6 +356,22 @@ def _advice(review: "Review", suspicious: float) -> Iterator[str]:
             f"{rule}; {_listed(review, few)} will have fewer. About {ceil(needed / (1 - suspicious)):,} {new}"
             f"{review.noun}s are enough (--cases)."
         )
+    yield from _of_few_conversations(review, drawn, [place for place in possible if place not in few])
+
+
+def _of_few_conversations(
+    review: "Review", drawn: Sequence["Drawn"], places: Sequence[_Place]
+) -> Iterator[str]:
+    """Who has conversations and labels enough, but labels of too few conversations."""
+    from rag_eval.results.summary import FEWEST_ROWS
+
+    talks = _conversations(review, drawn)
+    few = {place: talks[place] for place in places if talks.get(place, FEWEST_ROWS) < FEWEST_ROWS}
+    if few:
+        yield (
+            f"A {review.estimate} needs labels of {FEWEST_ROWS} conversations; the drawn {review.noun}s are of fewer: "
+            f"{_listed(review, few)}. Draw more (--cases) or others (--seed)."
+        )
 
 
 def _labels(review: "Review", drawn: Iterable["Drawn"]) -> Counter[_Place]:
@@ -372,16 +391,15 @@ def _sizes(review: "Review") -> dict[_Place, int]:
     }
 
 
-def _conversations(review: "Review") -> dict[_Place, int]:
-    """Number of conversations, where any has several cases. Win rates are of queries and need none."""
-    from rag_eval.results.looks import conversation_of
+def _conversations(review: "Review", cases: Iterable["Drawn"]) -> dict[_Place, int]:
+    """Number of conversations that these cases are of, where any has several of them."""
     from rag_eval.results.paired import groups_of
-    from rag_eval.results.sampling import scores_of
+    from rag_eval.tables.review_file import group_of
 
     found: defaultdict[_Place, list[int]] = defaultdict(list)
-    for result in review.results if review.group == "bot" else ():
-        for measure in scores_of(result, review.measures):
-            found[result.case.bot, measure].append(conversation_of(result.case))
+    for case in cases:
+        for measure in review.scored(case):
+            found[group_of(review.case_of(case).bot), measure].append(review.conversation(case))
     groups = {place: groups_of(told, range(len(told))) for place, told in found.items()}
     return {place: len({*each}) for place, each in groups.items() if each is not None}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rag_eval.records import SCORE_LABELS, Case, CaseResult, RunFacts
 from rag_eval.report.styles import BLUE, FONT, GREY, LINE, PALE
 from rag_eval.report.worksheet import write_text
+from rag_eval.results.looks import conversation_of
 from rag_eval.results.sampling import ComparedPair, Drawn, Sample, scores_of
 from rag_eval.store.replacement import Replacement
 from rag_eval.tables.review_file import (
@@ -126,6 +127,10 @@ class Review:
         """What is labelled."""
         return self.results[drawn.line].case
 
+    def conversation(self, drawn: Drawn) -> int:
+        """See `conversation_of`."""
+        return conversation_of(self.results[drawn.line].case)
+
     def name_of(self, place: int, drawn: Drawn) -> int | str:
         """What the case is called in the sheet."""
         return place
@@ -174,6 +179,9 @@ class PairReview(Review):
     def case_of(self, drawn: Drawn) -> Case:
         return case_of_pair(*as_shown(self.pairs[drawn.line]))
 
+    def conversation(self, drawn: Drawn) -> int:
+        return conversation_of(self.pairs[drawn.line].one.case)
+
     def name_of(self, place: int, drawn: Drawn) -> int | str:
         return pair_number(Fingerprint.of(self.case_of(drawn)).key, drawn.stratum)
 
@@ -195,7 +203,7 @@ class PairReview(Review):
         return _question_of(measure)
 
     def scored(self, drawn: Drawn) -> list[str]:
-        return [BETTER]
+        return [BETTER] if self.pairs[drawn.line].verdict.orders else []
 
 
 def as_shown(pair: ComparedPair) -> tuple[Case, Case]:
