@@ -27,15 +27,16 @@ from rag_eval.results.comparison import (
     _nested_sums,
     _statistic,
     _step_down,
+    bootstrap_t_pvalues,
     bots_behind,
     compare_with_best,
     holm,
+    is_feigned_by_skewness,
     paired_permutation_pvalue,
 )
 from rag_eval.results.head_to_head import HeadToHead, PairSummary, PairTally
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals, reported_interval
 from rag_eval.results.looks import spent
-from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 from rag_eval.run.pairs import PairJudge
 

@@ -35,16 +35,15 @@ from rag_eval.results.comparison import (
     bots_behind,
     compare_with_best,
     paired_permutation_pvalue,
+    skewed_hurdle,
 )
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
-from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.intervals import bootstrap_mean_interval
 from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun, headline, ranking_words
 from rag_eval.results.run_history import History, bots_in_time, changes_words, run_line, run_of
 from rag_eval.results.sampling import draw_sample
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
-from rag_eval.results.skewness import skewed_hurdle
-from rag_eval.results.stratified import LabelledSample, stratified_mean
+from rag_eval.results.stratified import LabelledSample, implied_threshold, stratified_mean
 from rag_eval.results.tallies import Tallies
 from rag_eval.results.verdict import flagged_words, noise_words, verdict, verdict_on
 

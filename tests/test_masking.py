@@ -5,8 +5,15 @@ from dataclasses import replace
 import pytest
 from conftest import KEY
 
-from rag_eval.judge.addresses import is_loopback, safe_path, safe_url
-from rag_eval.judge.masking import concealed, masked, secrets_in, without_keys
+from rag_eval.judge.masking import (
+    concealed,
+    is_loopback,
+    masked,
+    safe_path,
+    safe_url,
+    secrets_in,
+    without_keys,
+)
 from rag_eval.records import (
     Case,
     CaseResult,

@@ -15,8 +15,16 @@ from pydantic import BaseModel, Field
 from rag_eval.errors import RefusedReplyError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.outcomes.bodies import read_body
-from rag_eval.judge.outcomes.classes import Action, Completion, Fault, Parameter, Tokens
-from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachable
+from rag_eval.judge.outcomes.classes import (
+    Action,
+    Completion,
+    Fault,
+    Parameter,
+    Tokens,
+    oversized,
+    timed_out,
+    unreachable,
+)
 from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.replies import json_of, read_reply
 

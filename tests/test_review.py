@@ -26,9 +26,8 @@ from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
-from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.sampling import Drawn, Sample, draw_sample
-from rag_eval.results.stratified import LabelledSample, stratified_mean
+from rag_eval.results.stratified import LabelledSample, implied_threshold, stratified_mean
 from rag_eval.tables.review_file import (
     CANNOT_SAY,
     STEPS,

@@ -17,9 +17,8 @@ from rag_eval.errors import InputError
 from rag_eval.records import CaseResult
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
-from rag_eval.report.spool import CaseSpool
 from rag_eval.report.tables import CASES
-from rag_eval.report.workbook import ExcelReport
+from rag_eval.report.workbook import CaseSpool, ExcelReport
 from rag_eval.results.baseline import BaselineComparison, read_past_run
 from rag_eval.results.paired import Direction
 from rag_eval.results.row_choice import ScoredCases

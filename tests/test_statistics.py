@@ -18,10 +18,13 @@ from rag_eval.results.comparison import (
     Comparison,
     Rival,
     Verdict,
+    bootstrap_t_pvalues,
     bots_behind,
     compare_with_best,
     holm,
+    is_feigned_by_skewness,
     paired_permutation_pvalue,
+    skewed_hurdle,
 )
 from rag_eval.results.intervals import (
     Interval,
@@ -32,7 +35,6 @@ from rag_eval.results.intervals import (
     student_quantile,
     wilson_interval,
 )
-from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness, skewed_hurdle
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])

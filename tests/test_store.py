@@ -18,9 +18,9 @@ import pytest
 from rag_eval.errors import StoreError
 from rag_eval.records import TaskUsage, Usage
 from rag_eval.run.metered_store import MeteredStore, RunAccount
-from rag_eval.store.file_systems import kind_of
 from rag_eval.store.lock import lock_path, locked
 from rag_eval.store.reply_store import Store
+from rag_eval.store.store_file import kind_of
 from rag_eval.store.store_format import APPLICATION_ID, VERSION
 
 PAID = {"task": "t", "attempts": 1, "prompt_tokens": 3, "completion_tokens": 1}

@@ -10,7 +10,7 @@ from report_cases import facts_of, plain_result
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score
 from rag_eval.report.page.html_page import HtmlReport
-from rag_eval.report.spool import CaseSpool
+from rag_eval.report.workbook import CaseSpool
 from rag_eval.results.baseline import PastRun
 from rag_eval.results.findings import Findings
 from rag_eval.results.noise import NoiseTally

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_eval.cli.console import set_up_logging, warn
+from rag_eval.cli.console import hide, set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
-from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
 from rag_eval.cli.judging import open_judges, refuse_empty
-from rag_eval.cli.options import Options, options
+from rag_eval.cli.options import Options, load, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
-from rag_eval.errors import ExitCode, InputError, RunStoppedError, StoreError
+from rag_eval.errors import ExitCode, InputError, RunStoppedError, SettingsError, StoreError
 from rag_eval.records import TOXICITY, CaseResult
 
 if TYPE_CHECKING:
+    from rag_eval.configuration.loading import LoadedSettings
+    from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
     from rag_eval.report.outputs import Receiver
     from rag_eval.results.judge_comparison import JudgeComparison, JudgeComparisonTally, JudgeRun
@@ -82,11 +83,38 @@ def _options_of(letter: str, given: Mapping[str, Any]) -> Options:
     return Options(**{name: value for name, value in {**given, **own}.items() if name in names})
 
 
+@dataclass(frozen=True, slots=True)
+class _JudgeSide:
+    """One of the two judges."""
+
+    letter: str
+    loaded: "LoadedSettings"
+    options: Options
+    target: Path
+    """What its journal is named after."""
+    name: str
+
+    @property
+    def settings(self) -> "Settings":
+        return self.loaded.settings
+
+    @property
+    def heading(self) -> str:
+        return f"{self.letter} ({self.name})"
+
+    def check_cap(self) -> None:
+        """Raises SettingsError for a cap on the cost that could not be kept, before the other judge is paid."""
+        from rag_eval.configuration.effective import budget_of
+
+        if not self.settings.provider.is_offline:
+            budget_of(self.settings.without_entra())
+
+
 @dataclass(slots=True)
 class _Judged:
     """One judge at work, or done."""
 
-    side: JudgeSide
+    side: _JudgeSide
     judges: "Judges"
     facts: "RunFacts"
     summary: "Summary | None" = None
@@ -119,7 +147,7 @@ class _JudgeComparisonJob:
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        sides = read_pair((self._options, self._options_of_b), self._paths.report, named_input)
+        sides = _read_pair((self._options, self._options_of_b), self._paths.report, named_input)
         for side in sides:
             self._paths.check(side.loaded)
         self._session.rubric = rubric_of(sides[0].settings)
@@ -137,7 +165,7 @@ class _JudgeComparisonJob:
                 self._paths.make_room(side.settings)
             return self._compare(sides, table)
 
-    def _check_outputs(self, sides: tuple[JudgeSide, JudgeSide]) -> None:
+    def _check_outputs(self, sides: tuple[_JudgeSide, _JudgeSide]) -> None:
         """Before anything is paid for. Raises InputError or OutputError."""
         from rag_eval.configuration.effective import store_path
         from rag_eval.store.replacement import check_writable
@@ -150,7 +178,7 @@ class _JudgeComparisonJob:
             if path:
                 check_writable(path, option)
 
-    def _estimate_both(self, sides: tuple[JudgeSide, JudgeSide], table: "Table") -> ExitCode:
+    def _estimate_both(self, sides: tuple[_JudgeSide, _JudgeSide], table: "Table") -> ExitCode:
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.configuration.effective import store_path
 
@@ -165,7 +193,7 @@ class _JudgeComparisonJob:
 
     # The two evaluations
 
-    def _compare(self, sides: tuple[JudgeSide, JudgeSide], table: "Table") -> ExitCode:
+    def _compare(self, sides: tuple[_JudgeSide, _JudgeSide], table: "Table") -> ExitCode:
         from rag_eval.results.judge_comparison import JudgeComparisonTally
         from rag_eval.store.codec import Spool
 
@@ -201,7 +229,7 @@ class _JudgeComparisonJob:
             raise full
         return self._exit_code(opened)
 
-    def _open(self, side: JudgeSide, table: "Table") -> _Judged:
+    def _open(self, side: _JudgeSide, table: "Table") -> _Judged:
         from rag_eval.run.metered_store import MeteredStore
         from rag_eval.store.reply_store import Store
 
@@ -215,7 +243,7 @@ class _JudgeComparisonJob:
         self._session.say(f"Judge {side.heading}: {facts.judge}")
         return _Judged(side, judges, facts)
 
-    def _pairs_of(self, side: JudgeSide, table: "Table") -> "PairJudge | None":
+    def _pairs_of(self, side: _JudgeSide, table: "Table") -> "PairJudge | None":
         from rag_eval.run.pairs import PairJudge
 
         return PairJudge.of(side.settings, table.bots, (row.cases[0].question for row in table.rows))
@@ -251,8 +279,7 @@ class _JudgeComparisonJob:
     def _write_comparison(
         self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]"
     ) -> list[Path]:
-        from rag_eval.report.judge_json import write_json
-        from rag_eval.report.judge_workbook import write_workbook
+        from rag_eval.report.judge_report import write_json, write_workbook
 
         paths = [write_workbook(self._paths.report, comparison, runs)]
         self._paths.is_reported = True
@@ -337,7 +364,7 @@ class _Pairing:
         self._next += 1
 
 
-def _load_clients(sides: tuple[JudgeSide, JudgeSide]) -> None:
+def _load_clients(sides: tuple[_JudgeSide, _JudgeSide]) -> None:
     """The packages that talk to a judge: loading them takes seconds, which are not the time of A."""
     if all(side.settings.provider.is_offline for side in sides):
         return
@@ -345,7 +372,7 @@ def _load_clients(sides: tuple[JudgeSide, JudgeSide]) -> None:
         import_module(name)
 
 
-def _after(first: _Judged, side: JudgeSide) -> JudgeSide:
+def _after(first: _Judged, side: _JudgeSide) -> _JudgeSide:
     """B with what A left of the limits on the command line, which are for both; if A stopped, stored replies only."""
     options, usage = side.options, first.facts.usage
     left: dict[str, float] = {}
@@ -367,7 +394,7 @@ def _run_of(judged: _Judged) -> "JudgeRun":
     from rag_eval.run.metered_store import MeteredStore
 
     side, facts, store = judged.side, judged.facts, judged.judges.store
-    run = JudgeRun(side.letter, side.name, facts, identity_of(side.settings))
+    run = JudgeRun(side.letter, side.name, facts, _identity_of(side.settings))
     if not isinstance(store, MeteredStore):
         return replace(run, cost=0.0)
     settings = side.settings.without_entra()
@@ -391,3 +418,124 @@ def _run_of(judged: _Judged) -> "JudgeRun":
         cost=None if math.isnan(sum(costs)) else sum(costs),
         uncounted=facts.usage.uncounted + store.uncounted,
     )
+
+
+def _read_pair(
+    options: tuple[Options, Options], target: Path, input_path: Path
+) -> tuple[_JudgeSide, _JudgeSide]:
+    """A and B with settings that give them the same cases. Raises SettingsError if they cannot differ."""
+    from rag_eval.configuration.effective import secrets_of
+
+    first, second = (load(each.config, each.overrides(), input_path) for each in options)
+    hide(secrets_of(first.settings) | secrets_of(second.settings))
+    for warning in dict.fromkeys((*first.warnings, *second.warnings)):
+        warn(warning)
+    loaded = _prepared(first, first), _prepared(second, first)
+    ours, theirs = (_identity_of(each.settings) for each in loaded)
+    if ours == theirs:
+        raise SettingsError(
+            f"A and B are the same judge ({_short_name(ours, {})}); name another one with --b, --judge-b, "
+            "--model-b, --temperature-b or --prompts-b. To measure how stable one judge is, use run --samples"
+            f"{_overriding(second)}"
+        )
+    names = _short_name(ours, theirs), _short_name(theirs, ours)
+    a, b = (
+        _JudgeSide(letter, each, own, target.with_name(f"{target.name}.{letter.lower()}"), name)
+        for letter, each, own, name in zip("AB", loaded, options, names, strict=True)
+    )
+    is_paid_twice = not a.settings.provider.is_offline and not b.settings.provider.is_offline
+    currencies = {side.settings.prices.currency for side in (a, b)}
+    if is_paid_twice and options[0].max_cost is not None and len(currencies) > 1:
+        raise SettingsError(
+            f"--max-cost: the prices of A and B are in different currencies ({', '.join(sorted(currencies))}); "
+            "set [limits] max_cost in each configuration instead"
+        )
+    return a, b
+
+
+_SAME_CASES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("weights", "metrics", "input", "context", "bots", "columns", "rubric"), ()),
+    "diagnostics": ("gold_ids",),
+    "evaluation": ("max_rows", "min_coverage"),
+}
+"""By section, the keys that decide which cases there are and what is scored; no keys stand for all of them."""
+
+
+def _prepared(loaded: "LoadedSettings", first: "LoadedSettings") -> "LoadedSettings":
+    """One judge's settings with the cases and metrics of the first one's, and without what is not compared.
+
+    Recommendations and additional outputs are switched off. Raises SettingsError for every key that is set otherwise
+    than for the first judge.
+    """
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.configuration.sources import Level
+
+    problems, settings = [], loaded.settings
+    for section, keys in _SAME_CASES.items():
+        ours, theirs = getattr(settings, section), getattr(first.settings, section)
+        chosen = keys or tuple(type(ours).model_fields)
+        for key in chosen:
+            source = loaded.sources[f"{section}.{key}"]
+            if source.level != Level.DEFAULT and getattr(ours, key) != getattr(theirs, key):
+                problems.append(
+                    f"{source.heading}, [{section}] {key}: differs from A, but both judges score the same cases by "
+                    "the same metrics; remove it here, or set it for A as well"
+                )
+        update = {key: getattr(theirs, key) for key in chosen}
+        settings = settings.model_copy(update={section: ours.model_copy(update=update)})
+    if problems:
+        raise SettingsError(problems)
+    if all(
+        loaded.sources[f"privacy.{key}"].level == Level.DEFAULT for key in type(settings.privacy).model_fields
+    ):
+        settings = settings.model_copy(update={"privacy": first.settings.privacy})
+    diagnostics = settings.diagnostics.model_copy(update={"enabled": False})
+    settings = settings.model_copy(update={"report": Settings().report, "diagnostics": diagnostics})
+    return replace(loaded, settings=settings)
+
+
+def _identity_of(settings: "Settings") -> dict[str, str]:
+    """What can change a judge's scores, in words."""
+    from rag_eval.judge.masking import safe_url
+
+    provider, section, limits = settings.provider, settings.section, settings.limits
+    if provider.is_offline:
+        return {"model": "offline judge"}
+    own: dict[str, object] = {
+        "model": getattr(section, provider.model_key),
+        "temperature": section.temperature,
+        **{key: value for key, value in settings.judge if key not in _PATIENCE},
+        "address": safe_url(getattr(section, provider.url_key)).rstrip("/"),
+        "api_version": getattr(section, "api_version", ""),
+        "samples": settings.evaluation.samples,
+        "toxicity deployment": settings.toxicity.deployment if settings.metrics.toxicity else "",
+        "max_prompt_tokens": limits.max_prompt_tokens or "",
+        "long_prompts": limits.long_prompts if limits.max_prompt_tokens else "",
+        "redact": settings.privacy.redact,
+        "redact_pattern": settings.privacy.redact_pattern,
+    }
+    return {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in own.items()}
+
+
+def _overriding(loaded: "LoadedSettings") -> str:
+    """A sentence on the environment variables that hold for both judges, whatever their files say; or nothing."""
+    from rag_eval.configuration.sources import Level
+
+    variables = [
+        source.name
+        for key, source in loaded.sources.items()
+        if source.level == Level.ENVIRONMENT and not key.endswith("api_key")
+    ]
+    return f". From the environment, for both judges: {', '.join(variables)}" if variables else ""
+
+
+_PATIENCE = ("timeout_seconds", "max_attempts", "prompt_tokens_per_second", "reply_tokens_per_second")
+"""Keys of [judge] that do not change what a judge says."""
+
+
+def _short_name(own: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """The model and, if that is the other judge's as well, what differs."""
+    if not other or own["model"] != other["model"]:
+        return own["model"]
+    differing = [f"{key} {value or 'none'}" for key, value in own.items() if other.get(key) != value]
+    return ", ".join([own["model"], *differing])

@@ -26,7 +26,7 @@ from rag_eval.errors import (
     SettingsError,
     how_to_install,
 )
-from rag_eval.judge.addresses import is_loopback
+from rag_eval.judge.masking import is_loopback
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings

@@ -12,8 +12,8 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import duration
 from rag_eval.configuration.effective import budget_of, endpoint_of, how_to_price, prices_of
 from rag_eval.errors import OVER_LIMIT, InputError
-from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
+from rag_eval.judge.masking import is_loopback
 from rag_eval.judge.transport import Transport
 from rag_eval.records import PROMPT_FORMS, Row
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range, Wave, WaveJudge

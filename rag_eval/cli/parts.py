@@ -79,7 +79,7 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     human_faithfulness. OP is one of = != ~ < <= > >=.
     """
     from rag_eval.cli.shard_report import found_run
-    from rag_eval.report.case_sheet import write_cases
+    from rag_eval.report.workbook import write_cases
     from rag_eval.shards.folder import RunFolder
     from rag_eval.shards.selecting import CaseSelection
     from rag_eval.tables.selection import Selection

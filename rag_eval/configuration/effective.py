@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
-from rag_eval.judge.addresses import is_loopback
-from rag_eval.judge.masking import secrets_in
+from rag_eval.judge.masking import is_loopback, secrets_in
 from rag_eval.judge.providers import PROVIDERS, token_provider
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, EMBEDDING_THRESHOLDS
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, OFFLINE

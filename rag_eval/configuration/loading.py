@@ -17,7 +17,7 @@ from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
-from rag_eval.judge.addresses import is_loopback, safe_url
+from rag_eval.judge.masking import is_loopback, safe_url
 from rag_eval.judge.providers import PROVIDERS, Provider
 from rag_eval.records import METRIC_LABELS
 from rag_eval.tables.bounds import MOST_LISTED

@@ -12,8 +12,7 @@ from pydantic import SecretStr
 
 from rag_eval import __version__
 from rag_eval.configuration.effective import secrets_of
-from rag_eval.judge.addresses import safe_url
-from rag_eval.judge.masking import without_keys
+from rag_eval.judge.masking import safe_url, without_keys
 from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
 """The base of evaluators: a prompt, the shape of the reply, and grades that are checked against the chunks."""
 
 import asyncio
+import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,13 +19,13 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import to_json
 
 from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk
-from rag_eval.evaluators.clients import ValidationContext, creator, is_judge
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render, shows_examples
 from rag_eval.judge.calls import Call, Judge, Message, answered
 from rag_eval.records import Turn
 
 if TYPE_CHECKING:
     from instructor import AsyncInstructor, Instructor
+
 
 Result = TypeVar("Result", bound=BaseModel)
 
@@ -62,9 +63,9 @@ class ContextEvaluation(BaseModel, Generic[Result]):
         client: "Instructor | Judge",
     ) -> Result:
         """The judge's result. Waits for it."""
-        if is_judge(client):
+        if _is_judge(client):
             return cast(Result, answered(client, self.call(question, answer, context)).reply)
-        create = creator(client, is_async=False)
+        create = _creator(client, is_async=False)
         return cast(Result, create(**self._request(question, answer, context)))
 
     async def agrade(
@@ -75,10 +76,10 @@ class ContextEvaluation(BaseModel, Generic[Result]):
         client: "AsyncInstructor | Judge",
     ) -> Result:
         """As `grade`, without holding up the event loop."""
-        if is_judge(client):
+        if _is_judge(client):
             answer_given = await asyncio.to_thread(answered, client, self.call(question, answer, context))
             return cast(Result, answer_given.reply)
-        create = creator(client, is_async=True)
+        create = _creator(client, is_async=True)
         return cast(Result, await create(**self._request(question, answer, context)))
 
     async def ask(self, question: str, answer: str | None, context: Sequence[Any], **settings: Any) -> Result:
@@ -126,7 +127,7 @@ class ContextEvaluation(BaseModel, Generic[Result]):
                 {"role": "user", "content": self._material(question, answer, context)},
             ],
             "response_model": self.response_model,
-            "context": ValidationContext(context=list(context)),
+            "context": _ValidationContext(context=list(context)),
         }
 
     def _material(
@@ -214,3 +215,44 @@ class ChunkGradedBinary(BaseModel, ContextValidationMixin):
 def mean(values: Sequence[float]) -> float | None:
     """None without any value."""
     return sum(values) / len(values) if values else None
+
+
+class _ValidationContext(dict[str, Any]):
+    """A validation context that Instructor passes on to validators, but does not use itself.
+
+    Instructor renders all messages as Jinja2 templates with any context that is true. Ours are finished texts,
+    and those in them that others wrote must not be run; so this context is never true, even with content.
+    """
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def _is_judge(client: object) -> TypeGuard[Judge]:
+    """Whether `client` is a judge of this package, and not an Instructor client."""
+    return not _creates(client) and all(callable(getattr(client, name, None)) for name in ("ask", "prepare"))
+
+
+def _creator(client: Any, *, is_async: bool) -> Callable[..., Any]:
+    """The client's `create`. Raises TypeError unless it is an Instructor client, asynchronous exactly if `is_async`."""
+    if not _creates(client):
+        kind = "None" if client is None else f"a {type(client).__module__}.{type(client).__qualname__}"
+        raise TypeError(f"{kind} cannot be asked: {_REMEDY}")
+    if inspect.iscoroutinefunction(client.create) and not is_async:
+        raise TypeError(
+            "the client is asynchronous: await agrade(...), or pass a synchronous client to grade"
+        )
+    if not inspect.iscoroutinefunction(client.create) and is_async:
+        raise TypeError("the client is synchronous: use grade(...), or pass an asynchronous client to agrade")
+    create: Callable[..., Any] = client.create
+    return create
+
+
+def _creates(client: object) -> bool:
+    return callable(getattr(client, "create", None))
+
+
+_REMEDY = (
+    "expected an Instructor client, such as instructor.from_openai(OpenAI(), model=...), or a "
+    "rag_eval.judge.calls.Judge; on a Scheduler, run the coroutine evaluator.ask(question, answer, context)"
+)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.addresses import safe_path
 from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.masking import safe_path
 from rag_eval.judge.outcomes.classes import LARGEST_BODY
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.judge.proxy import Proxy

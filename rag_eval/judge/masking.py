@@ -1,15 +1,16 @@
 """An API key does not get into what people read, though an endpoint quotes it.
 
 A judge's reply is read and stored as it came: a key may look like one of its words or figures. Error texts are masked
-in full; all other texts only where they contain the whole key.
+in full; all other texts only where they contain the whole key. Addresses are shown without what may be secret in them.
 """
 
+import ipaddress
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from rag_eval.judge.addresses import is_loopback
 from rag_eval.records import CaseResult, Evidence, PairVerdict, RubricOutcome, Score
 
 _SHORTEST = 16
@@ -136,3 +137,31 @@ def _pieces(secret: str) -> frozenset[str]:
 
 def _has_digit(text: str) -> bool:
     return any(character.isdigit() for character in text)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or IP address is this computer's own."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def safe_url(url: str) -> str:
+    """The address without user name, password, query and fragment, and with a shown path; '…' when it is not a URL."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return _HIDDEN
+    place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    return f"{parts.scheme}://{place}{safe_path(parts.path)}"
+
+
+def safe_path(path: str) -> str:
+    """The path with '…' in place of every segment that is neither a plain word nor a version."""
+    return "/".join(part if _PLAIN.fullmatch(part) else _HIDDEN for part in path.split("/"))
+
+
+_HIDDEN = "…"
+_PLAIN = re.compile(r"(v\d{1,2}((alpha|beta)\d?)?|[a-z]{1,15}([-_][a-z]{1,15})?)?")

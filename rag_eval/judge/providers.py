@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from rag_eval.errors import InputError, RunStoppedError, how_to_install
-from rag_eval.judge.addresses import is_loopback, safe_url
+from rag_eval.judge.masking import is_loopback, safe_url
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

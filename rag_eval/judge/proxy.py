@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.addresses import is_loopback
+from rag_eval.judge.masking import is_loopback
 
 
 @dataclass(frozen=True, slots=True)

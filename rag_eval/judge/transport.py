@@ -41,8 +41,10 @@ from rag_eval.judge.outcomes.classes import (
     Fault,
     Parameter,
     Tokens,
+    oversized,
+    timed_out,
+    unreachable,
 )
-from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachable
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.proxy import Proxy

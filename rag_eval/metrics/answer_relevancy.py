@@ -6,8 +6,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import ClassVar
 
-from rag_eval.judge.calls import Call, Message, room_for
-from rag_eval.judge.conversation import with_history
+from rag_eval.judge.calls import Call, Message, room_for, with_history
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Self, cast, get_args
 
 from pydantic import ValidationInfo, create_model, model_validator
 
-from rag_eval.judge.calls import Call, Message, room_for
-from rag_eval.judge.conversation import with_history
+from rag_eval.judge.calls import Call, Message, room_for, with_history
 from rag_eval.judge.replies import incomplete
 from rag_eval.metrics.numbered import DATA_ONLY
 from rag_eval.metrics.omissions import claims_among, claims_nothing

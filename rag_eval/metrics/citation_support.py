@@ -12,8 +12,7 @@ from typing import NamedTuple, Self
 
 from pydantic import ValidationInfo, model_validator
 
-from rag_eval.judge.calls import Call, Message, room_for
-from rag_eval.judge.conversation import EARLIER_TURNS, with_history
+from rag_eval.judge.calls import EARLIER_TURNS, Call, Message, room_for, with_history
 from rag_eval.judge.replies import A_REASON, incomplete
 from rag_eval.metrics.metric import NO_CONTEXT, Metric
 from rag_eval.metrics.numbered import DATA_ONLY

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from rag_eval.judge.calls import Message
-from rag_eval.judge.conversation import EARLIER_TURNS, USER_SAID, plain_turns
+from rag_eval.judge.calls import EARLIER_TURNS, USER_SAID, Message, plain_turns
 from rag_eval.judge.echoes import Examples, texts_in
 from rag_eval.records import Turn
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
-from rag_eval.judge.conversation import with_history
+from rag_eval.judge.calls import with_history
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.diagnosis import (

@@ -1,12 +1,14 @@
-"""The Excel report: three sheets, written as the results come and moved into place once they are complete."""
+"""The Excel report, written as the results come and moved into place once it is complete; a workbook of some cases."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import OutputError
-from rag_eval.records import CaseResult, RunFacts
+from rag_eval.records import TOXICITY, CaseResult, RunFacts
+from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.column import Place, ReportTable, StreamedTable
@@ -14,16 +16,17 @@ from rag_eval.report.columns import score_headers
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.evidence import append_evidence
 from rag_eval.report.extra_columns import FAILED_CRITERIA
-from rag_eval.report.spool import CaseSpool
-from rag_eval.report.styles import Formats
+from rag_eval.report.styles import Formats, Look
 from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, FinishedRun, report_tables
 from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet, fits_sheet
 from rag_eval.results.findings import Findings
+from rag_eval.results.row_choice import ScoredCases
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import verdict
+from rag_eval.store.codec import NumberTable, Spool
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import printable, shorten
 
 _Lines = Callable[[CaseResult | None], Iterable[Any]]
 
@@ -208,3 +211,96 @@ def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
         "comments": f"Judged by {shorten(facts.judge, 180)}, RAG Eval {shorten(facts.version, 40)}",
         "created": facts.started.astimezone(UTC).replace(tzinfo=None),
     }
+
+
+_MOST_CHOSEN = 20_000
+"""Cases of a sheet that cannot have all: more of them nobody reads, and other files have every case."""
+
+
+class CaseSpool:
+    """Told of every result in order; holds a few bytes for each in memory, the rest on disk."""
+
+    def __init__(self, bots: Sequence[str], capacity: int) -> None:
+        """`capacity` is how many cases the sheet can have."""
+        self.reason = ""
+        """Why the case that `chosen` gave last is there: WORST or RANDOM; empty if every case is."""
+        self._capacity = capacity
+        self.most = min(capacity, _MOST_CHOSEN)
+        """Cases of the sheet if it cannot have all."""
+        self._numbers = {bot: number for number, bot in enumerate(bots)}
+        self._results: Spool[CaseResult] = Spool(CaseResult, "the cases")
+        self._file: Spool[bytes] = Spool(bytes, "the scores of the cases")
+        self._columns = NumberTable({"row": "I", "bot": "H", "rqs": "d"}, self._file)
+        self._last_row: int | None = None
+        self._place = -1
+
+    def add(self, result: CaseResult) -> None:
+        self._place += result.case.row != self._last_row
+        self._last_row = result.case.row
+        last = self._columns.last
+        last["row"].append(self._place)
+        last["rqs"].append(math.nan if result.rqs is None else result.rqs)
+        last["bot"].append(self._numbers[result.case.bot])
+        self._columns.end_entry()
+        self._results.add(result)
+
+    @property
+    def cut_note(self) -> str:
+        """A sentence on what the sheet leaves out; empty if all cases fit."""
+        cases = len(self._columns)
+        if cases <= self._capacity:
+            return ""
+        return (
+            f"Sheet Per-Query Metrics has at most {self.most:,} of {cases:,} cases, because a sheet cannot have all: "
+            "half of them queries with the lowest RQS of a bot, half random queries (column Selection). All means are "
+            "over all cases. JSON and CSV have every case; a baseline uses only the random ones of the sheet."
+        )
+
+    def chosen(self) -> Iterator[CaseResult]:
+        """The cases that fit, in the order of the input: all of them, or those of the worst rows and of random ones."""
+        import numpy as np
+
+        is_cut = len(self._columns) > self._capacity
+        rows, bots, rqs = map(self._columns.column, ("row", "bot", "rqs"))
+        columns = (np.frombuffer(column, column.typecode) for column in (rows, bots, rqs))
+        reasons = ScoredCases(*columns).fitting(self.most) if is_cut else []
+        del bots, rqs
+        for case, row in enumerate(rows):
+            self.reason = reasons[row] if is_cut else ""
+            if self.reason or not is_cut:
+                yield self._results.at(case)
+
+    def close(self) -> None:
+        self._results.close()
+        self._file.close()
+
+
+_SELECTION = "Selection"
+
+
+def write_cases(
+    target: Path, facts: RunFacts, results: Iterable[CaseResult], about: Sequence[str]
+) -> tuple[int, int]:
+    """Write the cases in the order given. Returns how many were written, and how many the sheet had no room for.
+
+    `about` are sentences on what the selection is; a line with the number of cases is put before them. Raises
+    OutputError.
+    """
+    from rag_eval.report.book import new_workbook
+
+    with new_workbook(target, [CASES.name, _SELECTION]) as workbook:
+        sheet, selection = workbook.sheets.values()
+        formats = Formats(workbook.book)
+        table = case_table(sheet, facts, formats)
+        for result in results:
+            table.append(result)
+        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
+        for score, name in THRESHOLD_NAMES.items():
+            if score in facts.metrics:
+                workbook.book.define_name(name, f"={thresholds[score]!r}")
+        table.finish(CASES.frozen)
+        selection.set_column(0, 0, 110)
+        for number, line in enumerate([f"{table.lines:,} cases", *about]):
+            selection.write_string(number, 0, printable(line), formats[Look.TEXT])
+        set_up_page(sheet, facts)
+    return table.lines, table.left_out

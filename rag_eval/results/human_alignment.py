@@ -20,8 +20,7 @@ from rag_eval.texts.display import percent, shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa, Correlation
-    from rag_eval.results.implied_threshold import ImpliedThreshold
-    from rag_eval.results.stratified import CorrectedMean, LabelledSample
+    from rag_eval.results.stratified import CorrectedMean, ImpliedThreshold, LabelledSample
 
 FEWEST_LABELS = 20
 """With fewer labels of a bot its mean is not corrected: their spread says too little about the judge's errors."""
@@ -263,7 +262,7 @@ class AlignmentTally:
 
     def _implied(self, name: str, columns: Mapping[str, "_Pairs"]) -> "ImpliedThreshold | None":
         """Of a metric with enough labels; those of a review count for as many cases as they stand for."""
-        from rag_eval.results.implied_threshold import implied_threshold
+        from rag_eval.results.stratified import implied_threshold
 
         if name in self._criteria or name == TOXICITY:
             return None

@@ -8,8 +8,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, create_model
 
 from rag_eval.errors import JudgeError
-from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.conversation import with_history
+from rag_eval.judge.calls import Call, Message, with_history
 from rag_eval.judge.replies import A_REASON
 from rag_eval.records import NOT_ASKED, Case, CriterionVerdict, Outcome, RubricOutcome
 from rag_eval.rubric import EvaluationRubric, MetricDefinition

@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, create_model
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, JudgeError
-from rag_eval.judge.calls import Call, Message, gather
-from rag_eval.judge.conversation import with_history
+from rag_eval.judge.calls import Call, Message, gather, with_history
 from rag_eval.judge.replies import A_REASON
 from rag_eval.metrics.reply_types import StrictReply
 from rag_eval.records import ALL_PAIRS, FEW_BOTS, MATCHING, Case, Outcome, PairVerdict, Row

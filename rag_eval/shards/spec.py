@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rag_eval.configuration.effective import secrets_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
-from rag_eval.judge.addresses import safe_path, safe_url
+from rag_eval.judge.masking import safe_path, safe_url
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import RunFacts
 from rag_eval.run.pairs import PairPlan

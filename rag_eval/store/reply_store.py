@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import StoreError
-from rag_eval.store.file_systems import NETWORK, kind_of
 from rag_eval.store.lock import locked
-from rag_eval.store.store_file import PATIENCE, open_file, open_file_unchanged, remove
+from rag_eval.store.store_file import NETWORK, PATIENCE, kind_of, open_file, open_file_unchanged, remove
 from rag_eval.store.store_format import Value, insertion, is_intact
 
 _MOST = 2**63 - 1

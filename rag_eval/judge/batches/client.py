@@ -12,8 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attem
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.batches.lines import ResultLines
 from rag_eval.judge.connection import Response
-from rag_eval.judge.outcomes.classes import Action, Fault, mapping, one_line
-from rag_eval.judge.outcomes.connections import timed_out, unreachable
+from rag_eval.judge.outcomes.classes import Action, Fault, mapping, one_line, timed_out, unreachable
 from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.transport import Transport
 from rag_eval.texts.strict_json import parse_json
