@@ -194,6 +194,19 @@ def statement(
                 -0.0,
             ),
         ),
+        (
+            Score.scored(
+                "faithfulness",
+                0.0,
+                "",
+                (
+                    Evidence("chunk", "cats " * 60, "useless", False, rank=2),
+                    Evidence("chunk", "x", "useful", True, rank=1),
+                ),
+            ),
+            0.3,
+            Note(f"0.00, below 0.30\n1 of 2 chunks: useless\n– #2 {'cats ' * 31}cats…", NoteKind.LOW, -0.0),
+        ),
     ],
 )
 def test_the_note_on_a_score(score: Score, threshold: float | None, note: Note | None) -> None:
@@ -212,6 +225,7 @@ def test_a_note_lists_as_much_as_it_holds(count: int, listed: int, left: str) ->
     evidence = tuple(statement("x" * 80) for _ in range(count))
     note = note_on(Score.scored("faithfulness", 0.0, "", evidence), 0.3)
     assert note
+    assert len(note.text) < 700
     assert note.text.count("– ") == listed
     assert note.text.partition("x" * 80)[2].endswith(left or "x") or count == 1
 
