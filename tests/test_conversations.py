@@ -45,7 +45,7 @@ from rag_eval.tables.chats import last_message
 from rag_eval.tables.columns import Named
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.table import read_table
-from rag_eval.texts.shortening import Shortener
+from rag_eval.texts.tokens import Shortener
 
 CAR = Turn("user", "I drive a 2015 Corolla.")
 NICE = Turn("assistant", "It has a 1.8 litre engine.")

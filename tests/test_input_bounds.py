@@ -20,7 +20,7 @@ import pytest
 from files import write_table
 from python_calamine import CalamineWorkbook
 
-from rag_eval.configuration.files import parse_ini, read_text
+from rag_eval.configuration.sources import parse_ini, read_text
 from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.records import Case
-from rag_eval.texts.shortening import INSTRUCTION_TOKENS, Shortener
-from rag_eval.texts.tokens import estimated_tokens
+from rag_eval.texts.tokens import INSTRUCTION_TOKENS, Shortener, estimated_tokens
 
 ANSWER = "It opens at nine."
 LONG = ["It opens at nine.", *(f"Passage {n}. " + "Dogs bark and cats do not. " * 160 for n in range(1, 4))]

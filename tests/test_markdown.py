@@ -8,7 +8,7 @@ from conftest import Run
 from files import BAD, CONTEXT, GOOD, HEADER, SAMPLE, sheet_of, write_table
 from markdown_it import MarkdownIt
 
-from rag_eval.report.markdown_file import as_text
+from rag_eval.report.ci_files import as_text
 
 HOSTILE = [
     "<script>alert(1)</script>",

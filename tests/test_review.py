@@ -21,7 +21,7 @@ from openpyxl import load_workbook
 from report_cases import facts_of, result_of
 from scipy import stats
 
-from rag_eval.configuration.files import with_values
+from rag_eval.configuration.sources import with_values
 from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review

@@ -339,7 +339,7 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.judge.proxy import Proxy
+    from rag_eval.judge.connection import Proxy
 
     way = "through a proxy" if Proxy.of(endpoint.url) else "directly"
     yield _ok(f"Judge: {endpoint.description}, called {way}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval import __version__
 from rag_eval.cli.terminal import readable
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
-from rag_eval.texts.shortening import HISTORY
+from rag_eval.texts.tokens import HISTORY
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings

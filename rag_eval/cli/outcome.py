@@ -234,12 +234,12 @@ def pass_gates(
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
         say(line, fg="green") if result.passed else warn(line)
     if options.junit:
-        from rag_eval.report.junit import write_junit
+        from rag_eval.report.ci_files import write_junit
 
         about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
         say(f"Also written: {write_junit(options.junit, results, about)}")
     if options.markdown:
-        from rag_eval.report.markdown_file import write_markdown
+        from rag_eval.report.ci_files import write_markdown
 
         path = write_markdown(options.markdown, facts, outcome.summary, outcome.findings, results, baseline)
         say(f"Also written: {path}")

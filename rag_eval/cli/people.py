@@ -33,7 +33,7 @@ class People:
 
             labels = ReviewLabels.read(options.labels)
         if options.calibrate:
-            from rag_eval.configuration.files import check_editable
+            from rag_eval.configuration.sources import check_editable
             from rag_eval.store.replacement import check_writable
 
             check_editable(options.calibrate)
@@ -72,7 +72,7 @@ class People:
         """Write the implied thresholds to the config file; yields what is written, and what is not."""
         if not self._calibrated:
             return
-        from rag_eval.configuration.files import with_values
+        from rag_eval.configuration.sources import with_values
         from rag_eval.store.replacement import write_text
 
         if facts.partial:

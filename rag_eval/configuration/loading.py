@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from rag_eval.configuration.effective import processes_problem
-from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import VARIABLES, Given, Level, Source
+from rag_eval.configuration.sources import VARIABLES, Given, Level, Source, parse_dotenv, parse_ini, read_text
 from rag_eval.errors import SettingsError
 from rag_eval.judge.masking import is_loopback, safe_url
 from rag_eval.judge.providers import PROVIDERS, Provider

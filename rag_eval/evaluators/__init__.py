@@ -9,8 +9,8 @@ from rag_eval.evaluators.base import (
     ChunkScore,
     ContextEvaluation,
     ContextValidationMixin,
+    MissingChunkWarning,
 )
-from rag_eval.evaluators.chunk_ids import MissingChunkWarning
 from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkPrecisionResult, ChunkRelevance
 from rag_eval.evaluators.chunk_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
 from rag_eval.evaluators.faithfulness import Faithfulness, FaithfulnessResult, StatementEvaluation

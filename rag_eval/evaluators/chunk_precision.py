@@ -6,8 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from rag_eval.evaluators.base import ContextEvaluation, ContextValidationMixin, mean
-from rag_eval.evaluators.chunk_ids import ChunkId
+from rag_eval.evaluators.base import ChunkId, ContextEvaluation, ContextValidationMixin, mean
 from rag_eval.judge.replies import A_REASON
 
 

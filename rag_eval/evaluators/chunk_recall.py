@@ -6,8 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from rag_eval.evaluators.base import ContextEvaluation, mean
-from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk, refuse_repeated
+from rag_eval.evaluators.base import ChunkId, ContextEvaluation, mean, one_for_each_chunk, refuse_repeated
 from rag_eval.judge.replies import A_REASON
 
 

@@ -2,8 +2,7 @@
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from rag_eval.evaluators.base import ContextEvaluation, mean
-from rag_eval.evaluators.chunk_ids import ChunkId, refuse_unknown
+from rag_eval.evaluators.base import ChunkId, ContextEvaluation, mean, refuse_unknown
 from rag_eval.judge.replies import incomplete
 from rag_eval.texts.words import has_words, sentences
 

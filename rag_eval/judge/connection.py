@@ -1,7 +1,8 @@
 """The HTTP client behind the transport: one pool of connections, one total deadline a request, no second tries.
 
 Cancelling a request when its time is up, though its answer may still trickle in, needs an event loop; it runs in a
-thread of its own, and workers wait for it as for any blocking call. Closing ends what is in flight.
+thread of its own, and workers wait for it as for any blocking call. Closing ends what is in flight. The environment
+says which proxy an address is called through.
 
 The head of a request, its address and headers, is as the openai package writes it, which knows the addresses of Azure
 OpenAI, OpenAI and compatible servers, and how a caller names itself. Once per deployment and minute it writes one
@@ -17,19 +18,67 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.masking import safe_path
+from rag_eval.judge.masking import is_loopback, safe_path
 from rag_eval.judge.outcomes.classes import LARGEST_BODY
 from rag_eval.judge.providers import PROVIDERS
-from rag_eval.judge.proxy import Proxy
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, FormData
     from openai import AsyncOpenAI
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """Credentials stand apart from the address, which clients quote in their errors."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.url})"
+
+    @classmethod
+    def of(cls, url: str) -> Self | None:
+        """The proxy for an address; loopback is never called through one.
+
+        Raises RunStoppedError when the environment names one of a kind that cannot be used.
+        """
+        parts = urlsplit(url)
+        proxies = getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
+            return None
+        named = _split(proxy if "://" in proxy else f"http://{proxy}")
+        if named is None:
+            raise RunStoppedError(
+                "unusable_proxy",
+                "the environment names a proxy that cannot be used; HTTPS_PROXY and ALL_PROXY must be "
+                "http://host:port or https://host:port",
+            )
+        address = urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
+        return cls(address, unquote(named.username or ""), unquote(named.password or ""))
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return urlsplit(self.url).netloc
+
+
+def _split(proxy: str) -> SplitResult | None:
+    """The parts of an address that can be used."""
+    try:
+        parts = urlsplit(proxy)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_usable else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedEr
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
-from rag_eval.judge.connection import Connection, Response
+from rag_eval.judge.connection import Connection, Proxy, Response
 from rag_eval.judge.endpoint import (
     Dialect,
     Endpoint,
@@ -47,7 +47,6 @@ from rag_eval.judge.outcomes.classes import (
 )
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.outcomes.statuses import read_status
-from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import json_of, read_reply
 from rag_eval.records import TaskUsage, Usage
 

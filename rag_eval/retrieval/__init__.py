@@ -5,14 +5,6 @@ document, and its later chunks are ignored. Relevance is binary: a document is g
 All measures are in 0..1, higher is better, and None for a query without gold documents.
 """
 
-from rag_eval.retrieval.evaluator import (
-    GOLD_NAMES,
-    RETRIEVED_NAMES,
-    ContextRecall,
-    RetrievalEvaluation,
-    doc_recall,
-    scores_of_case,
-)
 from rag_eval.retrieval.scores import (
     DEFAULT_CUTOFFS,
     LABELS,
@@ -28,7 +20,17 @@ from rag_eval.retrieval.scores import (
     recall_at_k,
     reciprocal_rank,
 )
-from rag_eval.retrieval.tally import QueryIds, RetrievalSummary, RetrievalTally
+from rag_eval.retrieval.tally import (
+    GOLD_NAMES,
+    RETRIEVED_NAMES,
+    ContextRecall,
+    QueryIds,
+    RetrievalEvaluation,
+    RetrievalSummary,
+    RetrievalTally,
+    doc_recall,
+    scores_of_case,
+)
 from rag_eval.tables.document_ids import (
     QUERY_ID_NAMES,
     normalise_id,

@@ -4,8 +4,7 @@ criteria  ->  markdown, alignment  ->  definition: a rubric and its results  -> 
 """
 
 from rag_eval.rubric.alignment import Agreement, AlignmentReport, CriterionAlignment
-from rag_eval.rubric.criteria import MetricDefinition
-from rag_eval.rubric.definition import EvaluationResult, EvaluationRubric
+from rag_eval.rubric.definition import EvaluationResult, EvaluationRubric, MetricDefinition
 from rag_eval.rubric.file import load_rubric
 
 __all__ = [

@@ -35,7 +35,7 @@ from rag_eval.results.scoring import failure_modes, mean_score, rqs, with_gaps
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.judges import Judges
 from rag_eval.texts.redaction import Redactor
-from rag_eval.texts.shortening import Shortener
+from rag_eval.texts.tokens import Shortener
 
 _Scores = Mapping[str, Score]
 _Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]

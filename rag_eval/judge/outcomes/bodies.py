@@ -14,8 +14,7 @@ from rag_eval.judge.outcomes.classes import (
     mapping,
     one_line,
 )
-from rag_eval.judge.outcomes.error_body import ErrorBody
-from rag_eval.judge.outcomes.statuses import read_status
+from rag_eval.judge.outcomes.statuses import ErrorBody, read_status
 
 
 def read_body(body: str) -> Completion | Fault:

@@ -17,7 +17,6 @@ from rag_eval.records import (
     RunFacts,
 )
 from rag_eval.report.page import sections
-from rag_eval.report.page.document import asset, head
 from rag_eval.report.page.packing import (
     FAILED,
     NOT_APPLICABLE,
@@ -27,6 +26,7 @@ from rag_eval.report.page.packing import (
     Packer,
 )
 from rag_eval.report.page.row_record import row_record
+from rag_eval.report.page.sections import asset, head
 from rag_eval.report.page.timeline import history_section
 from rag_eval.report.tables import FinishedRun, report_tables
 from rag_eval.results.findings import Findings

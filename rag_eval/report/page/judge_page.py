@@ -11,8 +11,7 @@ from rag_eval.report.judge_tables import (
     summary_lines,
     tables_of,
 )
-from rag_eval.report.page.document import head
-from rag_eval.report.page.sections import folded, further_tables, safe
+from rag_eval.report.page.sections import folded, further_tables, head, safe
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeDisagreement, headline
 from rag_eval.results.verdict import unfit_words
 from rag_eval.store.replacement import write_text

@@ -5,9 +5,8 @@ from itertools import groupby
 from pathlib import Path
 
 from rag_eval.report.history_sheet import history_columns
-from rag_eval.report.page.document import head
 from rag_eval.report.page.figures import Point, timeline
-from rag_eval.report.page.sections import TABLE_ROWS, folded, safe, table
+from rag_eval.report.page.sections import TABLE_ROWS, folded, head, safe, table
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.store.replacement import write_text

@@ -1,14 +1,18 @@
-"""A run in at most sixty lines of Markdown, for the comment on a pull request or the summary of a CI job."""
+"""A run for CI systems: at most sixty lines of Markdown, for the comment on a pull request or the summary of a job, and
+the results of its gates as JUnit XML.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.about import cost_words
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.causes import place_words
+from rag_eval.results.gates import GateResult
 from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     RunVerdict,
@@ -20,13 +24,14 @@ from rag_eval.results.verdict import (
     verdict_on,
 )
 from rag_eval.store.replacement import write_text
-from rag_eval.texts.display import decimals, shorten
+from rag_eval.texts.display import decimals, printable, shorten
 
 if TYPE_CHECKING:
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.results.findings import Findings
     from rag_eval.results.gates import GateResult
     from rag_eval.results.summary import Standing, Summary
+
 
 _MOST_BOTS, _MOST_GATES, _MOST_CHANGES = 12, 8, 8
 """Lines of each kind: with all others they make at most sixty."""
@@ -164,3 +169,20 @@ def as_text(text: str) -> str:
     """The text on one line so that Markdown shows it as it is: no link, image, mention, HTML or formatting."""
     line = " ".join(text.split())
     return _ACTIVE.sub(r"\\\g<0>", _CALLING.sub("\u200b", line))
+
+
+def write_junit(target: Path, results: Sequence[GateResult], properties: Mapping[str, str]) -> Path:
+    """Write one test case per gate and bot; the properties say what is known of the run.
+
+    Returns the path of the file. Raises OutputError.
+    """
+    failed = sum(not result.passed for result in results)
+    suite = Element("testsuite", name="rag-eval", tests=str(len(results)), failures=str(failed), errors="0")
+    listed = SubElement(suite, "properties")
+    for name, value in properties.items():
+        SubElement(listed, "property", name=printable(name), value=printable(value))
+    for result in results:
+        case = SubElement(suite, "testcase", classname=printable(result.bot), name=result.gate.title)
+        if not result.passed:
+            SubElement(case, "failure", message=printable(result.reason))
+    return write_text(target, f"{tostring(suite, encoding='unicode', xml_declaration=True)}\n", "--junit")
