@@ -236,9 +236,9 @@ def _is_in_reference(result: CaseResult, statement: str) -> bool:
 
 def _says(text: str, statement: str) -> bool:
     """By the words."""
-    from rag_eval.metrics.offline.support import support
+    from rag_eval.metrics.offline.support import supports
 
-    return support(statement, (text,)).value >= ROOM
+    return supports(text, statement, ROOM)
 
 
 def _most_first(*causes: tuple[CauseKind, Sequence[str]]) -> Iterator[_Diagnosis]:

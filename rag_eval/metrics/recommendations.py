@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
@@ -68,7 +69,7 @@ def advice_by_rule(result: CaseResult, thresholds: Mapping[str, float]) -> str:
     limits = limits_from(thresholds, ROOM)
     if not _leaves_room(result, limits) and not cites_badly(result):
         return NO_ACTION
-    return " ".join(list(_rules(result, limits))[:3]) or NO_ACTION
+    return " ".join(islice(_rules(result, limits), 3)) or NO_ACTION
 
 
 def _leaves_room(result: CaseResult, limits: Mapping[str, float]) -> bool:

@@ -16,6 +16,8 @@ def canonical_number(digits: str) -> str:
     point ("1.250") is read as thousands, because decimals of that length are seldom written in another way.
     "8:30", "08:30", "8.30" and "8h30" become "8.3", "8:00" becomes "8", as "08" becomes "8". "007" stays as it is.
     """
+    if digits.isdecimal() and digits[0] != "0":  # most often
+        return digits
     if _PADDED.match(digits):
         digits = digits[1:]
     if _COMMA_THOUSANDS.fullmatch(digits):

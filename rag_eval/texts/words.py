@@ -116,6 +116,8 @@ def read_claim(text: str) -> _Claim:
     parts = list(_sentence_pieces(spaced))
     stems_by_part = list(map(_look_up, parts))
     sentences = tuple([one for one in map(_sentence, parts, stems_by_part) if one.content])
+    if len(parts) == 1 and sentences and sentences[0].text == text:
+        return _Claim(sentences[0], sentences)
     content = _joined([sentence.content for sentence in sentences])
     if spaced == text:
         pieces, stems_by_piece = _joined(parts), _joined(stems_by_part)
@@ -146,7 +148,10 @@ def words(text: str) -> list[str]:
     Numbers are written in one way, possessives and contracted verbs are cut off ("Anna's" is "anna"), and a
     contracted negation is a word of its own ("isn't" is "is", "not").
     """
-    return [word for match in _TOKEN.finditer(normalise(text)) for word in _words_of_token(match)]
+    written = normalise(text)
+    if _PLAIN.fullmatch(written):
+        return _LETTERS.findall(written)
+    return [word for match in _TOKEN.finditer(written) for word in _words_of_token(match)]
 
 
 def has_words(text: str) -> bool:
@@ -401,6 +406,8 @@ def _is_capitalised(piece: str) -> bool:
 def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     token = match.group()
     kind = match.lastgroup
+    if kind == "word":
+        return _words_of_word(token)
     if kind == "number":
         return (_number(match),)
     if kind == "price":
@@ -413,8 +420,10 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
         return _words_of_unspaced(match)
     if kind == "percent":
         return (PERCENT,)
-    if kind in ("code", "lettered"):
-        return (token.replace("-", ""),)  # "C++", "B12", "F-16", "12A"
+    return (token.replace("-", ""),)  # "C++", "B12", "F-16", "12A"
+
+
+def _words_of_word(token: str) -> tuple[str, ...]:
     head, apostrophe, tail = token.partition("'")
     if not apostrophe or tail in _CLITICS:
         return (head,)
@@ -574,6 +583,9 @@ _TOKEN = re.compile(
     rf"|(?P<code>{_LETTER}(?:\+\+|#)(?!\w)|(?<![a-z0-9])[a-z]-?+\d++(?![a-z0-9]|[.,:]\d))"
     rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
 )
+_PLAIN = re.compile(r"(?:[a-z \n,;:?!()\"-]|\.(?![a-z]))*+")
+"""A text of words of letters only, none of them an abbreviation with points, in which `_TOKEN` finds nothing else."""
+_LETTERS = re.compile("[a-z]++")
 WRITTEN_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])++")
 """A word as a text spells it, or a run of characters of a script without spaces."""
 _LONG_RUN_OF_MARKS = re.compile(r"(?:[^\w\s\x00-\x7f]|[\uff9e\uff9f]){30,}+")

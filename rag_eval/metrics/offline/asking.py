@@ -324,15 +324,14 @@ def ends_asking(text: str) -> bool:
 @lru_cache(maxsize=2)
 def polar_stems(query: str) -> AbstractSet[str]:
     """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
-    if not ends_asking(query) or len(sentences(query)) > 1:
+    if not ends_asking(query):
         return frozenset()
     asked = _IS_IT_THAT.sub(" ", query)
-    in_order = words(asked)
-    own = set(in_order) - WITHOUT
-    if not own.isdisjoint(_OR | NEGATING) or NEGATION in map(stem, own):
-        return frozenset()
-    asking = asking_of(asked)
+    in_order, asking = words(asked), asking_of(asked)
     if not wants_yes_or_no(asking) and not _only_adds(asking[0], in_order, query):
+        return frozenset()
+    own = set(in_order) - WITHOUT
+    if not own.isdisjoint(_CHOOSING_OR_NEGATING) or NEGATION in map(stem, own) or len(sentences(query)) > 1:
         return frozenset()
     small = small_words_of(in_order)
     if not asked.isascii():
@@ -410,7 +409,7 @@ _SMALL_CHARACTERS = frozenset(
     "可以能够夠行允许許需必须要用会有是的了呢也啊呀不没沒无無未ですましたいんなくあるりきせござ当然當"
 )
 """Of Chinese and Japanese words that say no more than yes or no."""
-_OR = frozenset(("or", "oder", "ou"))
+_CHOOSING_OR_NEGATING = NEGATING | {"or", "oder", "ou"}
 _OPENERS = " ¿\"'«“"
 
 

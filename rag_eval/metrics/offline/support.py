@@ -12,7 +12,14 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.brief import Stance, polar_support, stance, understood
-from rag_eval.metrics.offline.grounding import UNCOUNTED, WORD_WEIGHT, Grounding, ground, ground_part
+from rag_eval.metrics.offline.grounding import (
+    NOTHING_UNDERSTOOD,
+    UNCOUNTED,
+    WORD_WEIGHT,
+    Grounding,
+    ground,
+    ground_part,
+)
 from rag_eval.records import Evidence
 from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim
 
@@ -93,7 +100,7 @@ def support(
     said = stance(text, query)
     if said and said.is_word:
         return _polar(said, claim.whole, query, chunks)
-    light = understood(text, query, chunks)
+    light = understood(text, query, chunks) if query else NOTHING_UNDERSTOOD
     if light.stems:
         stated = stated | light.stems
     whole = ground(claim.whole, evidence, light)
@@ -105,8 +112,15 @@ def support(
     for part, grounding in parts:
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
-    faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
+    if len(sentences) > 1:
+        faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return Support(whole.share * faults.factor, whole.share, sentences)
+
+
+def supports(text: str, statement: str, least: float) -> bool:
+    """Whether a text supports a statement with a value of at least `least`. Told fast where too little is found."""
+    found = ground(read_claim(statement).whole, read_all((text,)))
+    return found.share >= least and support(statement, (text,)).value >= least
 
 
 def own_shares(supports: Sequence[Support]) -> list[float]:
