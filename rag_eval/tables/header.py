@@ -321,9 +321,10 @@ def whole_header(
     second = rows[0][1] if rows else ()
     if not (_may_be_names(header) and _may_be_names(second)):
         return header, 0, False
-    if refined := _refined(header, second, asked):
+    roles = _roles(header, asked)
+    if refined := _refined(header, roles, second, asked):
         return refined, 1, False
-    is_repeated = not is_given and _is_repeated(header, second, asked)
+    is_repeated = not is_given and _is_repeated(header, roles, second, asked)
     return header, int(is_repeated), is_repeated
 
 
@@ -333,9 +334,11 @@ _KINDS = frozenset(("response", "openendedresponse"))
 """What SurveyMonkey writes below the name of a column with texts."""
 
 
-def _is_repeated(header: Sequence[Cell], second: Sequence[Cell], asked: Asked) -> bool:
-    """Whether a row says nothing but what the columns of queries, ground truths and responses are."""
-    above, below = _roles(header, asked), _roles(second, replace(asked, named=()))
+def _is_repeated(
+    header: Sequence[Cell], above: Mapping[int, str], second: Sequence[Cell], asked: Asked
+) -> bool:
+    """Whether a row says nothing but what the columns of queries, ground truths and responses are, by those `above`."""
+    below = _roles(second, replace(asked, named=()))
     texts = {
         index: squeezed(str(cell))
         for index, role in above.items()
@@ -350,14 +353,16 @@ def _is_repeated(header: Sequence[Cell], second: Sequence[Cell], asked: Asked) -
     )
 
 
-def _refined(header: Sequence[Cell], second: Sequence[Cell], asked: Asked) -> list[Cell]:
+def _refined(
+    header: Sequence[Cell], above: Mapping[int, str], second: Sequence[Cell], asked: Asked
+) -> list[Cell]:
     """The header that two rows make, of which the upper one has groups over several columns, such as `Bot`.
 
     [] if the second row may be a case: these have a query, while of two such rows only one names it.
     """
     width = max(len(header), len(second))
     pairs = [(str(cell_at(header, index)), str(cell_at(second, index))) for index in range(width)]
-    above, below = _roles(header, asked), _roles(second, asked)
+    below = _roles(second, asked)
     groups: list[str] = []
     for upper, _ in pairs:
         groups.append(upper or "".join(groups[-1:]))

@@ -193,10 +193,11 @@ def _own_role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, st
             return role, name.removesuffix(f" {words}"), ""
     label = after_prefix(compatible("NFKC", header), HUMAN_PREFIX)
     # The longest first: of the criteria 'cites' and 'cites a source' the second may be meant; then as written.
-    for metric in sorted(metrics, key=lambda metric: (-len(squeezed(metric)), not label.startswith(metric))):
-        owner = after_prefix(label, f"{metric}_")
-        if label and (owner or squeezed(label) == squeezed(metric)):
-            return HUMAN, owner, metric
+    if label:
+        for metric in sorted(metrics, key=lambda each: (-len(squeezed(each)), not label.startswith(each))):
+            owner = after_prefix(label, f"{metric}_")
+            if owner or squeezed(label) == squeezed(metric):
+                return HUMAN, owner, metric
     bot = bot_of(header, prefix)
     return RESPONSE if bot else UNUSED, bot, ""
 
