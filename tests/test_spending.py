@@ -205,8 +205,6 @@ def read_of(folder: Path, headers: Sequence[str], *rows: Sequence[object], separ
         ("Latency_C (ms)", "5", "and was not used: no bot is called 'c'."),
         ("Cost_C_USD", "5", "and was not used: no bot is called 'c'."),
         ("latency_ms", "5", "it names no bot, as Latency_<bot> does. To silence this, add --map latency_ms=ignore."),
-        ("Cost_A, Cost_B_EUR", "$0.5 0", "different units ('$' and 'EUR')"),
-        ("Cost_A, Cost_B", "$0.5 0EUR", "different units ('$' and 'EUR')"),
         ("Cost_A, Cost_B", "5ct 0.25", "different units ('ct' and no unit)"),
         ("Cost_A (USD), Cost_B (USD)", "$0.02 CAD0.02", "different units ('CAD' and 'USD')"),
         ("Cost_A (USD), Cost_B (USD)", "0.02 CAD0.02", "different units ('CAD' and 'USD')"),
@@ -225,11 +223,14 @@ def test_columns_that_contradict_each_other_or_name_no_bot_are_not_used(
     [
         ("Cost_A, Cost_B", "$0.5 0", "$ $", [{"cost": 0.5}, {"cost": 0}]),
         ("Cost_A, Cost_B", "$0.5 0.00", "$ $", [{"cost": 0.5}, {"cost": 0}]),
+        ("Cost_A, Cost_B", "$0.5 free", "$ $", [{"cost": 0.5}, {"cost": 0}]),
+        ("Cost_A, Cost_B_EUR", "$0.5 0", "$ $", [{"cost": 0.5}, {"cost": 0}]),
+        ("Cost_A, Cost_B", "$0.5 0,0000€", "$ $", [{"cost": 0.5}, {"cost": 0}]),
+        ("Cost_A_USD, Cost_B_EUR", "0 0", "USD USD", [{"cost": 0}, {"cost": 0}]),
         ("Cost_A, Cost_B", "5ct 0.25€", "EUR EUR", [{"cost": 0.05}, {"cost": 0.25}]),
         ("Cost_A, Cost_B_USD", "$0.5 0.25", "USD USD", [{"cost": 0.5}, {"cost": 0.25}]),
         ("Latency_A, Latency_B_ms", "1.5s 900", "ms ms", [{"latency": 1500.0}, {"latency": 900.0}]),
     ],
-    ids=["free", "free to two decimals", "cents", "dollars", "seconds"],
 )
 def test_a_unit_may_be_named_by_the_column_of_the_other_bot(
     tmp_path: Path, headers: str, cells: str, units: str, spent: list[dict[str, float]]
@@ -461,6 +462,68 @@ def test_tokens_take_the_place_of_a_cost_that_cannot_be_read(tmp_path: Path, cos
     problem = {"cheap": "row 67, 'cheap' is not a number", "1,240": "row 2, '2,310' could be 2310 or 2.31"}
     assert len(told) == (cost in problem)
     assert problem.get(cost, "") in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("cells", "amounts", "unit"),
+    [
+        (["0 €", "$0.02"], [0, 0.02], "$"),
+        (["$0.02", "0.00 €"], [0.02, 0], "$"),
+        (["0 €", "$0"], [0, 0], "EUR"),
+        (["free", "Kostenlos"], [0, 0], ""),
+        (["0 €", "gratis"], [0, 0], "EUR"),
+        (["free", "$0.02"], [0, 0.02], "$"),
+    ],
+)
+def test_zero_is_no_contradiction_to_another_currency_of_its_column(
+    tmp_path: Path, cells: list[str], amounts: list[float], unit: str
+) -> None:
+    rows = [[f"q{number}", "a", cell] for number, cell in enumerate(cells)]
+    table = read_table(write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Cost_A"], *rows))
+    assert (spending(table), table.columns[2].unit) == ([{"cost": amount} for amount in amounts], unit)
+    assert table.warnings == ()
+
+
+def test_tokens_that_are_all_0_were_perhaps_not_counted_and_are_no_cost(tmp_path: Path) -> None:
+    table = read_of(tmp_path, ["Cost_A", "tokens_B"], ["$0.5", "0"])
+    assert spending(table) == [{"cost": 0.5}, {}]
+    assert "the cost of another bot is in money" in table.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "told"),
+    [
+        (
+            "Cost_A_EUR",
+            "$0.02",
+            "its unit is EUR by its name or [columns] cost_unit, but the cells are in $ (",
+        ),
+        (
+            "Cost_A_tokens",
+            "0.02 EUR",
+            "its unit is tokens by its name or [columns] cost_unit, but the cells are",
+        ),
+        ("Cost_A_USD", "$0.02", ""),
+        ("Cost_A ($)", "USD 0.02", ""),
+        ("Cost_A (USD cents)", "$0.02", ""),
+        ("Cost_A_EUR", "$0", ""),
+        ("Cost_A (per call)", "$0.02", ""),
+        ("Latency_A_ms", "2 s", ""),
+    ],
+)
+def test_a_header_and_cells_that_name_different_units_are_told(
+    tmp_path: Path, header: str, cell: str, told: str
+) -> None:
+    """The cells count, as ever, but one of the two is wrong, and only people know which."""
+    rows = [[f"q{number}", "a", each] for number, each in enumerate((cell, "", cell))]
+    table = read_table(write_table(tmp_path / "in.csv", ["Query", "Bot_A", header], *rows))
+    assert [len(spent) for spent in spending(table)] == [1, 0, 1]
+    if told:
+        (warning,) = table.warnings
+        assert told in warning
+        assert f"('{cell}' in row 2)" in warning
+    else:
+        assert table.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -985,9 +1048,18 @@ def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
     ended = rag_eval("0.csv", "1.csv", "-o", "out", "--judge", "offline")
     assert ended.code == 2
     assert (
-        "1.csv: has the cost in EUR, but 0.csv has it in USD; name one unit in all headers, or in [columns] cost_unit"
+        "1.csv: has the cost in EUR, but 0.csv has it in USD; convert the amounts of one file, or delete its column "
+        "'Cost_A_EUR' (C)" in ended.err
+    )
+    write_table(tmp_path / "1.csv", ["Query", "Bot_A", "Cost_A"], ["q1", "a", 1])
+    ended = rag_eval("0.csv", "1.csv", "-o", "out", "--judge", "offline")
+    assert (
+        "without a unit, but 0.csv has it in USD; name the unit in both headers, or in [columns] cost_unit"
         in ended.err
     )
+    (tmp_path / "unit.ini").write_text("[columns]\ncost_unit = USD\n")
+    ended = rag_eval("0.csv", "1.csv", "-o", "out", "--judge", "offline", "--config", "unit.ini")
+    assert (ended.code, "without a unit" in ended.err) == (0, False)
 
 
 @pytest.mark.parametrize("how", ["shards", "files", "files, the first one last", "processes"])
@@ -1032,7 +1104,8 @@ def test_earlier_answers_have_the_same_unit(run_cli: Run, tmp_path: Path) -> Non
     ended = run_cli("now.csv", "--against", "then.csv", "--judge", "offline", "-o", "r.xlsx")
     assert ended.code == 2
     assert (
-        "then.csv: has the cost in EUR, but now.csv has it in USD; name one unit in all headers" in ended.err
+        "then.csv: has the cost in EUR, but now.csv has it in USD; convert the amounts of one file"
+        in ended.err
     )
     ended = run_cli("plain.csv", "--against", "then.csv", "--judge", "offline", "-o", "r.xlsx")
     assert ended.code == 0, ended.err
@@ -1657,8 +1730,8 @@ def test_rows_of_a_conversation_count_as_one(run_cli: Run, tmp_path: Path) -> No
 def test_different_units_are_told_whatever_else_is_wrong(run_cli: Run, tmp_path: Path) -> None:
     """A fault of another column, for which the header is read once more, hides them from nobody."""
     header = ["Query", "Bot_A", "Bot_B", "Latency_A", "Latency_B", "Cost_A", "Cost_B"]
-    write_table(tmp_path / "in.xlsx", header, *[["q?", "a", "b", "900 ms", "1500", "free", "2"]] * 3)
+    write_table(tmp_path / "in.xlsx", header, *[["q?", "a", "b", "900 ms", "1500", "cheap", "2"]] * 3)
     ended = run_cli("in.xlsx", "--judge", "offline", "-q")
     for name in ("Latency_A", "Latency_B"):
         assert ended.err.count(f"Column '{name}'") == 1
-    assert "Column 'Cost_A' (F) looks like a latency or a cost and was not used: row 2, 'free'" in ended.err
+    assert "Column 'Cost_A' (F) looks like a latency or a cost and was not used: row 2, 'cheap'" in ended.err

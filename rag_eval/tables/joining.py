@@ -53,14 +53,20 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
 
 def require_same_units(first_name: str, first: Table, name: str, table: Table) -> None:
     """Raises InputError if a table has latency or cost in another unit than the first."""
-    was, now = ({use.role: unit_of(use.role, use.unit) for use in each.columns} for each in (first, table))
+    was, now = ({use.role: use for use in each.columns} for each in (first, table))
     for role in SPENT_LABELS:
-        if role in was and role in now and was[role] != now[role]:
-            before, after = (f"in {unit}" if unit else "without a unit" for unit in (was[role], now[role]))
-            raise InputError(
-                f"{name}: has the {role} {after}, but {first_name} has it {before}; name one unit in all headers, "
-                f"or in [columns] {role}_unit"
-            )
+        if role not in was or role not in now:
+            continue
+        units = [unit_of(role, uses[role].unit) for uses in (was, now)]
+        if units[0] == units[1]:
+            continue
+        before, after = (f"in {unit}" if unit else "without a unit" for unit in units)
+        remedy = (
+            f"convert the amounts of one file, or delete its column {now[role]}"
+            if all(units)
+            else f"name the unit in both headers, or in [columns] {role}_unit"
+        )
+        raise InputError(f"{name}: has the {role} {after}, but {first_name} has it {before}; {remedy}")
 
 
 _Key = Callable[[Row], tuple[str, ...]]

@@ -295,8 +295,8 @@ class RowReader:
             amounts = self._amounts[use.letter]
             if amounts.fault:
                 yield unused_amounts(use)
-            elif remark := amounts.remark():
-                yield f"Column {use}: {remark}"
+            else:
+                yield from (f"Column {use}: {remark}" for remark in amounts.remarks())
         if self.dropped_items:
             yield (
                 f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "

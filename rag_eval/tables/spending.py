@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rag_eval.tables.cells import BadCell, Cell, Measured, error_value
 from rag_eval.tables.names import (
+    COST,
     CURRENCIES,
     DOLLAR,
     LATENCY,
@@ -157,16 +158,17 @@ def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> 
         yield from ((letter, "the cost of another bot is in money") for letter in tokens)
         return
     shown = " and ".join(sorted(f"'{unit}'" if unit else "no unit" for unit in units))
+    remedy = "name one unit in all headers, or in all cells" if "" in units else "convert them to one unit"
     agree = len({amounts.base for letter, amounts in its.items() if letter not in guessed}) < 2
     for letter in its:
         if letter in guessed or not agree:
-            yield letter, f"{_UNITS_DIFFER} ({shown}); name one unit in all headers, or in all cells"
+            yield letter, f"{_UNITS_DIFFER} ({shown}); {remedy}"
 
 
 def _know_currency(columns: Collection["Amounts"]) -> None:
     """Dollars and cents are those of the currency that another column of the role names, if only one is named.
 
-    A column of zeros without a unit, as of a bot that is free, has that of the others.
+    A column of zeros, as of a bot that is free, has the unit of the others: 0 is the same in any currency.
     """
     known = _only_currency(amounts.base for amounts in columns)
     for amounts in columns:
@@ -174,9 +176,12 @@ def _know_currency(columns: Collection["Amounts"]) -> None:
             amounts.base = known
         elif known and amounts.base in _CENTS:
             amounts.base = amounts.currency = known
-    units = {amounts.base for amounts in columns if not amounts.is_free}
-    for amounts in columns:
-        if amounts.is_free and len(units) == 1:
+    free = [amounts for amounts in columns if amounts.is_free]
+    units = {amounts.base for amounts in columns if not amounts.is_free} or {
+        max((each.base for each in free), default="")
+    }
+    for amounts in free:
+        if len(units) == 1 and not (amounts.base and units & {*TOKENS}):
             (amounts.base,) = units
 
 
@@ -238,7 +243,6 @@ _DURATIONS = tuple(
 _LONGEST = 60
 """Characters of a cell that can be an amount."""
 _TOO_LARGE = 1e15
-_ZEROS = (0.0, "0", "0.0", "0,0", "0.00", "0,00")
 _HUNDREDS = 3
 """Digits of a whole number next to which a point may separate thousands."""
 _NO_VALUES = (
@@ -280,6 +284,13 @@ _FAILED = frozenset(
     )
 )  # fmt: skip
 """Words for a missing value that say that there was no response, which a mean then leaves out."""
+_FREE = frozenset(
+    (
+        "free", "for free", "free of charge", "no cost", "no charge", "kostenlos", "kostenfrei", "gratis", "gratuit",
+        "gratuite", "gratuito", "gratuita", "無料", "免费", "免費",
+    )
+)  # fmt: skip
+"""Words for a cost of 0."""
 _NO_VALUE_CELLS = frozenset(map(error_value, _NO_VALUES))
 
 
@@ -312,6 +323,8 @@ def amount_in(cell: Cell, role: str) -> Amount | None:
     bare = cell.strip()
     if _is_word_for_none(bare):
         return None
+    if role == COST and bare.casefold() in _FREE:
+        return Amount(0.0, "")
     amount = _measured(cell, role) if isinstance(cell, Measured) else _written(bare, role)
     if amount is None:
         raise ValueError(f"{_quoted(bare)} is not a number; write one such as 1240 or 0.5, or clear the cell")
@@ -392,7 +405,9 @@ class Amounts:
         self._last: tuple[int, str] | None = None
         """The cell that decided between them."""
         self._first: dict[str, tuple[int, str]] = {}
-        """By unit, the first cell with it."""
+        """By unit, the first cell that is not 0 with it."""
+        self._zeros: dict[str, tuple[int, str]] = {}
+        """The same for cells of 0, whose units count only if there are no others."""
         self._failed = 0
         self._words: dict[bool, tuple[int, str]] = {}
         """The first cell with a word for a missing value, and the first one that says that there was no response."""
@@ -410,8 +425,8 @@ class Amounts:
 
     @property
     def is_free(self) -> bool:
-        """All its values are 0, and neither they nor the header have a unit."""
-        return self.has_values and not self._first and not self._unit
+        """All its values are 0, and not of tokens, which are perhaps not counted."""
+        return self.has_values and not self._first and self.base not in TOKENS
 
     def add(self, row: int, cell: Cell) -> Amount | None:
         """The amount of a cell that is not blank; None if it has a word for a missing value.
@@ -427,8 +442,11 @@ class Amounts:
         if isinstance(amount.number, str):
             self._separate(row, amount.number, amount.unit, text)
         self.has_values = True
-        if amount.unit or amount.number not in _ZEROS:  # which are the same in any unit
+        read = [amount.number] if isinstance(amount.number, float) else _readings(amount.number)
+        if any(read):
             self._first.setdefault(amount.unit, (row, text))
+        elif amount.unit and not self._zeros:
+            self._zeros[amount.unit] = row, text
         return amount
 
     def _separate(self, row: int, number: str, unit: str, text: str) -> None:
@@ -473,7 +491,7 @@ class Amounts:
 
     def _settle_unit(self) -> tuple[int, str] | None:
         cells: dict[str, tuple[int, str]] = {}
-        for unit, cell in self._first.items():
+        for unit, cell in (self._first or self._zeros).items():
             base, _ = _base_of(self.role, unit or self._unit)
             cells[base] = min(cell, cells.get(base, cell))
         if not cells:
@@ -510,16 +528,29 @@ class Amounts:
         row, word = min(self._words.values())
         return f"{_ROW}{row}, {_quoted(word)}, and no other cell has a number"
 
-    def remark(self) -> str:
-        """How many cells say that there was no response; '' for none."""
+    def remarks(self) -> Iterator[str]:
+        """What a reader should know of its values, although they are used."""
+        yield from self._contradiction()
         if not self._failed:
-            return ""
+            return
         row, word = self._words[True]
         cells = "1 cell says" if self._failed == 1 else f"{self._failed:,} cells say"
-        return (
+        yield (
             f"{cells} that there was no response ({_quoted(word)} in row {row}); no figure counts it, so that means "
             "seem better than they are."
         )
+
+    def _contradiction(self) -> Iterator[str]:
+        """That the cells have another unit than the column was given, which may be the wrong one of the two."""
+        named = unit_of(self.role, self._unit)
+        is_vague = named in _CENTS or (named == DOLLAR and self.base in _DOLLARS)
+        cells = [cell for unit, cell in self._first.items() if unit]
+        if cells and unit_named(self.role, self._unit) and named != self.base and not is_vague:
+            row, text = min(cells)
+            yield (
+                f"its unit is {named} by its name or [columns] {self.role}_unit, but the cells are in {self.base} "
+                f"({_quoted(text)} in row {row}) and are read so; correct whichever is wrong."
+            )
 
     def value(self, number: float | str, unit: str) -> float:
         """That of an amount that was added, in the unit `base`."""
