@@ -32,10 +32,10 @@ from rag_eval.records import (
     CaseResult,
     RubricOutcome,
 )
-from rag_eval.report.pair_tables import plain_pairs, plain_verdicts
 from rag_eval.results.head_to_head import PairTally
+from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
+from rag_eval.results.stored import plain_pairs, plain_verdicts
 from rag_eval.results.summary import RQS
-from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric
 from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
 from rag_eval.run.pairs import PairJudge
@@ -133,9 +133,7 @@ _PAIRS = "pairs"
 def _check_names(metrics: Sequence[Metric], own: Sequence[str]) -> None:
     """Raises ValueError if two columns would have one name. `own` are those that only some tables or settings have."""
     ours = [*dict.fromkeys(own), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, *CITATION_LABELS, TOXICITY]
-    columns = Counter(
-        [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
-    )
+    columns = Counter([*_COLUMNS, *ours, *map(_reason_of, ours), *DOCUMENT_LABELS, *_RUBRIC_COLUMNS])
     for metric in metrics:
         columns.update((metric.name, _reason_of(metric.name)))
     clashes = [each.name for each in metrics if columns[each.name] > 1 or columns[_reason_of(each.name)] > 1]

@@ -21,9 +21,8 @@ from rag_eval.metrics.diagnosis import diagnose, limits_from
 from rag_eval.metrics.recommendations import NO_ACTION, advice_by_rule
 from rag_eval.records import FAILURES, METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
 from rag_eval.results.causes import BotCauses, Cause, CauseTally, cause_words, fix_words
-from rag_eval.results.scoring import failure_modes
+from rag_eval.results.scoring import doc_recall, failure_modes
 from rag_eval.results.tallies import Tallies
-from rag_eval.retrieval import doc_recall
 
 SAMPLE = Path(__file__).parents[1] / "sample_rag_input.xlsx"
 FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")

@@ -15,8 +15,8 @@ import pytest
 from rag_eval.errors import InputError
 from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score, Usage
 from rag_eval.report.json_file import JsonReport
-from rag_eval.report.recorded import RecordedRun
 from rag_eval.results.baseline import read_past_run
+from rag_eval.results.recorded import RecordedRun
 from rag_eval.results.tallies import Tallies
 
 FOLDER = Path(__file__).parent / "recorded"

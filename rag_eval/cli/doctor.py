@@ -244,10 +244,12 @@ def _installation(has_llm: bool) -> Iterator[_Finding]:
 
 def _ragas() -> _Finding:
     """It is imported, since it works together with certain versions of other packages alone."""
-    from rag_eval.metrics.ragas_prompts import question_prompt
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.judge.null_judges import NoJudge, NoStore
+    from rag_eval.run.judges import Judges
 
     try:
-        question_prompt("")
+        Judges.llm(Settings(), NoJudge(), NoStore())
     except InputError as error:
         return _problem(str(error))
     return _ok(f"ragas {_version('ragas')}")
@@ -274,18 +276,18 @@ def _environment() -> Iterator[_Finding]:
 def _offline_judge(settings: "Settings") -> Iterator[_Finding]:
     yield _ok("Judge: offline, which needs no key and no network; no call was made")
     if settings.offline.embedding:
-        yield _embedding(settings.offline.embedding)
+        yield _embedding(settings)
     yield _processes(settings)
 
 
-def _embedding(folder: Path) -> _Finding:
-    from rag_eval.metrics.embedding import open_embedding
+def _embedding(settings: "Settings") -> _Finding:
+    from rag_eval.run.judges import Judges
 
     try:
-        open_embedding(folder)
+        Judges.offline(settings)
     except SettingsError as error:
         return _problem(str(error))
-    return _ok(f"Embedding: {folder}")
+    return _ok(f"Embedding: {settings.offline.embedding}")
 
 
 def _processes(settings: "Settings") -> _Finding:

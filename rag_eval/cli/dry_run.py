@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.records import Case, CaseResult, PlannedLook
-    from rag_eval.report.recorded import RecordedRun
+    from rag_eval.results.recorded import RecordedRun
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.pairs import PairJudge
     from rag_eval.texts.citations import Habit

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts, RunStats
     from rag_eval.report.case_table import RenderedCases
-    from rag_eval.report.recorded import RecordedRun
+    from rag_eval.results.recorded import RecordedRun
     from rag_eval.results.summary import Summary
     from rag_eval.results.tallies import Tallies
     from rag_eval.run.batches import BatchRun
@@ -226,7 +226,7 @@ class Job:
         in_batches: bool,
     ) -> "tuple[Evaluation, RenderedCases | None]":
         """The evaluation, and what takes the rows of the first sheet from its workers, if it has some."""
-        from rag_eval.report.recorded import RecordedRun
+        from rag_eval.results.recorded import RecordedRun
         from rag_eval.run.evaluation import Evaluation
         from rag_eval.run.parallel import open_evaluation, processes_for
 
@@ -283,7 +283,7 @@ class Job:
 
     def _report_again(self, loaded: "LoadedSettings") -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
-        from rag_eval.report.recorded import RecordedRun
+        from rag_eval.results.recorded import RecordedRun
         from rag_eval.results.sampling import pairs_of
 
         self._options.refuse_idle_again()
@@ -317,7 +317,7 @@ class Job:
 
 def _stats(evaluation: "Evaluation", table: "Table | RecordedRun") -> "RunStats":
     """What a run took; with what its earlier part took if it was read from JSON."""
-    from rag_eval.report.recorded import RecordedRun
+    from rag_eval.results.recorded import RecordedRun
 
     stats = evaluation.stats()
     return replace(stats, usage=table.with_paid(stats.usage)) if isinstance(table, RecordedRun) else stats
@@ -325,7 +325,7 @@ def _stats(evaluation: "Evaluation", table: "Table | RecordedRun") -> "RunStats"
 
 def _run_in(path: Path) -> "RecordedRun | None":
     """The run whose JSON the file is, if it is one."""
-    from rag_eval.report.recorded import RecordedRun
+    from rag_eval.results.recorded import RecordedRun
 
     return RecordedRun.found(path)
 

@@ -16,8 +16,8 @@ from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, TOXICITY
 
 if TYPE_CHECKING:
-    from rag_eval.report.recorded import RecordedRun
     from rag_eval.report.review_sheet import Review
+    from rag_eval.results.recorded import RecordedRun
     from rag_eval.results.sampling import Drawn
     from rag_eval.tables.review_file import EarlierSheets, ReviewFile
 
@@ -79,8 +79,8 @@ def command(
     called.
     """
     from rag_eval.cli.review_advice import advice
-    from rag_eval.report.recorded import RecordedRun
     from rag_eval.report.review_sheet import write_review
+    from rag_eval.results.recorded import RecordedRun
     from rag_eval.tables.input_files import check_is_file
     from rag_eval.tables.review_file import ReviewFile
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.case_table import RenderedCases
-    from rag_eval.report.recorded import RecordedRun
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.gates import Gate
+    from rag_eval.results.recorded import RecordedRun
     from rag_eval.results.summary import Summary
     from rag_eval.results.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 from rag_eval.records import SPENT_LABELS, RunFacts
-from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_column, spent_header
+from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
 from rag_eval.results.paired import FEW_CONVERSATIONS, Change, Direction, common_words
+from rag_eval.results.summary import spent_header
 from rag_eval.texts.display import amount, decimals
 
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rag_eval.records import SPENT_LABELS, CaseResult, Outcome, RunFacts, Score
+from rag_eval.records import CaseResult, Outcome, RunFacts, Score
 from rag_eval.report.notes import Note
 from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.summary import Mean
-from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from rag_eval.report.worksheet import WrittenSheet
@@ -213,12 +212,6 @@ def amount_cell(value: float | None, note: Note | None = None, count: int | None
 
 
 _LARGE = 100
-
-
-def spent_header(name: str, facts: RunFacts, what: str = "") -> str:
-    """As in 'Median Latency (ms)'; without a unit that nobody named."""
-    unit = shorten(facts.spent_units.get(name, ""), 20)
-    return f"{what} {SPENT_LABELS[name]}{f' ({unit})' if unit else ''}".lstrip()
 
 
 def switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:

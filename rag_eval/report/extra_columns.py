@@ -24,13 +24,13 @@ from rag_eval.report.column import (
     mean_column,
     name_width,
     plain_column,
-    spent_header,
 )
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.findings import Findings
 from rag_eval.results.pass_rates import BotPassRates, PassRate
-from rag_eval.results.summary import FEWEST_ROWS, BotSummary, Spent, Summary, of_queries
+from rag_eval.results.scoring import scores_of_case
+from rag_eval.results.summary import FEWEST_ROWS, BotSummary, Spent, Summary, of_queries, spent_header
 from rag_eval.retrieval import (
     DEFAULT_CUTOFFS,
     LABELS,
@@ -38,7 +38,6 @@ from rag_eval.retrieval import (
     RetrievalSummary,
     RetrievalTally,
     label_of,
-    scores_of_case,
 )
 from rag_eval.texts.display import shorten
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, PlannedLook, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
-from rag_eval.report.pair_tables import plain_verdicts
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change, Direction
 from rag_eval.results.pass_rates import BotPassRates
-from rag_eval.results.stored import RUN_FORMAT
+from rag_eval.results.stored import RUN_FORMAT, plain_verdicts
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.results.verdict import verdict, verdict_on
 from rag_eval.retrieval import RetrievalSummary

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
 from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, plain_column
@@ -13,7 +13,6 @@ from rag_eval.report.worksheet import CASE_SHEET, fits_sheet
 from rag_eval.results.human_alignment import FEWEST_LABELS
 from rag_eval.results.paired import consensus
 from rag_eval.results.verdict import preference_words, strength_words, trust_words
-from rag_eval.store.codec import to_plain
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
@@ -128,26 +127,6 @@ def pair_notes(found: "HeadToHead | None") -> Sequence[str]:
         else "Pairs: all bots against all others, for every query. Verdicts are on pairs."
     )
     return (how, *trust_words(found))
-
-
-def plain_pairs(found: "HeadToHead | None") -> dict[str, Any] | None:
-    """In values that JSON knows."""
-    if found is None:
-        return None
-    plain = asdict(found) | {"problem": found.trust.problem}
-    if not found.agreements:
-        del plain["agreements"]
-        for pair in plain["pairs"]:
-            del pair["people"]
-    return plain
-
-
-def plain_verdicts(result: CaseResult, *, has_labels: bool = False) -> list[dict[str, Any]]:
-    """The verdicts on a case in values that JSON knows, without the members for labels in a run that has none."""
-    plain: list[dict[str, Any]] = [to_plain(verdict) for verdict in result.pairs]
-    for verdict in plain if not has_labels else ():
-        del verdict["labels"], verdict["is_drawn"]
-    return plain
 
 
 @dataclass(frozen=True, slots=True)

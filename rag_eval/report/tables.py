@@ -31,13 +31,13 @@ from rag_eval.report.pair_tables import (
     pair_columns,
     pair_lines,
     pair_notes,
-    plain_pairs,
     strength_columns,
 )
 from rag_eval.report.styles import LINE_HEIGHT
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
+from rag_eval.results.stored import plain_pairs
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import labelled_words
 

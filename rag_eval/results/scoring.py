@@ -1,11 +1,12 @@
-"""RQS and failure modes: arithmetic over the scores of one case. Pure."""
+"""RQS, failure modes and retrieval measures: arithmetic over the scores and ids of one case. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_eval.metrics.catalogue import metrics_behind
-from rag_eval.records import LEFT_OUT, CaseResult, FailureMode, Outcome, Score
+from rag_eval.records import LEFT_OUT, Case, CaseResult, FailureMode, Outcome, Score
+from rag_eval.retrieval import RetrievalScores, label_of
 from rag_eval.texts.display import decimals
 
 
@@ -116,3 +117,22 @@ def with_gaps(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
 
 def _difference(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other
+
+
+DOCUMENT_LABELS: Mapping[str, str] = {
+    name: label_of(name) for name in RetrievalScores.of("", (), ()).values()
+}
+"""Headings of the retrieval measures of a case, by the names that its scores have."""
+
+
+def scores_of_case(case: Case) -> RetrievalScores | None:
+    """The scores of the case's retrieved documents; None unless the sheet has both gold and retrieved documents."""
+    if case.gold_ids is None or case.retrieved_ids is None:
+        return None
+    return RetrievalScores.of(f"row {case.row}", case.retrieved_ids, case.gold_ids)
+
+
+def doc_recall(case: Case) -> float | None:
+    """Share of the gold documents that were retrieved, 0..1; None without gold or retrieved documents."""
+    scores = scores_of_case(case)
+    return scores.recall if scores else None

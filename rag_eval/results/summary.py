@@ -16,11 +16,13 @@ from rag_eval.records import (
     FailureMode,
     Outcome,
     PlannedLook,
+    RunFacts,
     Score,
 )
 from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
 from rag_eval.results.stored import State
 from rag_eval.store.codec import NumberTable, Spool
+from rag_eval.texts.display import shorten
 
 RQS = "rqs"
 FEWEST_OF_CLASS = 5
@@ -542,3 +544,9 @@ def rqs_outcome(result: CaseResult) -> Outcome:
         return Outcome.SCORED
     failed = any(score.outcome is Outcome.FAILED for score in result.scores.values())
     return Outcome.FAILED if failed else Outcome.NOT_APPLICABLE
+
+
+def spent_header(name: str, facts: RunFacts, what: str = "") -> str:
+    """As in 'Median Latency (ms)'; without a unit that nobody named."""
+    unit = shorten(facts.spent_units.get(name, ""), 20)
+    return f"{what} {SPENT_LABELS[name]}{f' ({unit})' if unit else ''}".lstrip()

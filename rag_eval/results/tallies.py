@@ -11,9 +11,10 @@ from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.looks import conversation_of
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
+from rag_eval.results.scoring import scores_of_case
 from rag_eval.results.stored import State, from_json, to_json
 from rag_eval.results.summary import Summarizer, Summary
-from rag_eval.retrieval import RetrievalTally, scores_of_case
+from rag_eval.retrieval import RetrievalTally
 
 if TYPE_CHECKING:
     from rag_eval.results.head_to_head import PairTally

@@ -28,8 +28,6 @@ from rag_eval.retrieval.tally import (
     RetrievalEvaluation,
     RetrievalSummary,
     RetrievalTally,
-    doc_recall,
-    scores_of_case,
 )
 from rag_eval.tables.document_ids import (
     QUERY_ID_NAMES,
@@ -53,7 +51,6 @@ __all__ = [
     "RetrievalSummary",
     "RetrievalTally",
     "average_precision",
-    "doc_recall",
     "document_f1",
     "document_precision",
     "document_recall",
@@ -68,5 +65,4 @@ __all__ = [
     "rank_documents",
     "recall_at_k",
     "reciprocal_rank",
-    "scores_of_case",
 ]

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from rag_eval.errors import InputError
-from rag_eval.records import Case
 from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores
 from rag_eval.tables.document_ids import QUERY_ID_NAMES, parse_documents, parse_query_id
 
@@ -227,16 +226,3 @@ def _field(item: object, names: Sequence[Sequence[str]]) -> object:
             return getattr(item, name)
     known = ", ".join(name for group in names for name in group)
     raise ValueError(f"has none of the fields {known}; add one")
-
-
-def scores_of_case(case: Case) -> RetrievalScores | None:
-    """The scores of the case's retrieved documents; None unless the sheet has both gold and retrieved documents."""
-    if case.gold_ids is None or case.retrieved_ids is None:
-        return None
-    return RetrievalScores.of(f"row {case.row}", case.retrieved_ids, case.gold_ids)
-
-
-def doc_recall(case: Case) -> float | None:
-    """Share of the gold documents that were retrieved, 0..1; None without gold or retrieved documents."""
-    scores = scores_of_case(case)
-    return scores.recall if scores else None

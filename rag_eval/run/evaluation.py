@@ -31,8 +31,7 @@ from rag_eval.records import (
     TaskUsage,
     Usage,
 )
-from rag_eval.results.scoring import failure_modes, mean_score, rqs, with_gaps
-from rag_eval.retrieval import doc_recall
+from rag_eval.results.scoring import doc_recall, failure_modes, mean_score, rqs, with_gaps
 from rag_eval.run.judges import Judges
 from rag_eval.texts.redaction import Redactor
 from rag_eval.texts.tokens import Shortener

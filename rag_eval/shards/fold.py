@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from rag_eval.errors import InputError
 from rag_eval.records import CaseResult, RunFacts, RunStats
-from rag_eval.report.recorded import renewed, rescored, rows_of
+from rag_eval.results.recorded import renewed, rescored, rows_of
 from rag_eval.results.stored import State
 from rag_eval.results.tallies import Tallies
 from rag_eval.shards.folder import DamagedPartError, RunFolder, about_results, read_results, read_state

@@ -13,7 +13,7 @@ from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
-from rag_eval.report.recorded import rescored, rows_of
+from rag_eval.results.recorded import rescored, rows_of
 from rag_eval.results.stored import State, to_json
 from rag_eval.results.tallies import Tallies
 from rag_eval.run.evaluation import Evaluation, cuts_in

@@ -5,8 +5,8 @@ from typing import Any
 
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
-from rag_eval.report.column import spent_header
-from rag_eval.retrieval import RetrievalScores, label_of, scores_of_case
+from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
+from rag_eval.results.summary import spent_header
 from rag_eval.shards.folder import measures_of
 from rag_eval.tables.names import nearest, squeezed
 from rag_eval.tables.selection import Condition
@@ -19,7 +19,7 @@ class CaseSelection:
         """Raises InputError for a name that is not a column of the results."""
         known = {squeezed(name): name for name in _columns(facts)}
         headers = {name: spent_header(name, facts) for name in facts.spent_units}
-        headers |= {name: label_of(name) for name in _measures_of_documents(facts)}
+        headers |= _measures_of_documents(facts)
         labels = {
             squeezed(label): name for name, label in {**SCORE_LABELS, **facts.further, **headers}.items()
         }
@@ -65,8 +65,8 @@ def _numbers(facts: RunFacts) -> list[str]:
     return ["row", "source_row", "rqs", *measures_of(facts), *of_case]
 
 
-def _measures_of_documents(facts: RunFacts) -> list[str]:
-    return [*RetrievalScores.of("", (), ()).values()] if facts.has_gold else []
+def _measures_of_documents(facts: RunFacts) -> Mapping[str, str]:
+    return DOCUMENT_LABELS if facts.has_gold else {}
 
 
 _LABEL = "human_"

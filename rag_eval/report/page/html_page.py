@@ -31,8 +31,8 @@ from rag_eval.report.page.timeline import history_section
 from rag_eval.report.tables import FinishedRun, report_tables
 from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import RANDOM, WORST
+from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
 from rag_eval.results.summary import RQS, Summary, rqs_outcome
-from rag_eval.retrieval import label_of, scores_of_case
 from rag_eval.store.codec import Spool
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
@@ -264,7 +264,7 @@ def _columns(facts: RunFacts) -> dict[str, str]:
     columns = {RQS: "RQS", **{name: label for name, label in scores.items() if name in facts.metrics}}
     columns |= facts.further
     columns |= {_RUBRIC: "Rubric"} if facts.rubric else {}
-    return columns | ({name: label_of(name) for name in _DOCUMENT_MEASURES} if facts.has_gold else {})
+    return columns | ({name: DOCUMENT_LABELS[name] for name in _DOCUMENT_MEASURES} if facts.has_gold else {})
 
 
 def _limit(name: str, facts: RunFacts) -> float | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.records import Case, CaseResult, Evidence, Outcome, RunFacts, Score
-from rag_eval.report.column import spent_header
 from rag_eval.report.pair_tables import preferred, reason_of
+from rag_eval.results.summary import spent_header
 from rag_eval.texts.display import amount
 
 TEXT_LIMIT = 100_000

@@ -24,9 +24,8 @@ from rag_eval.records import (
     RunFacts,
     Usage,
 )
-from rag_eval.results.scoring import failure_modes, rqs, with_gaps
+from rag_eval.results.scoring import doc_recall, failure_modes, rqs, with_gaps
 from rag_eval.results.stored import is_score, read_run_document
-from rag_eval.retrieval import doc_recall
 from rag_eval.tables.input_files import check_is_file
 from rag_eval.texts.display import shorten
 
