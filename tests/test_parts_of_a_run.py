@@ -28,8 +28,9 @@ from rag_eval.records import (
 )
 from rag_eval.results.baseline import NAMES, PastRun
 from rag_eval.results.scoring import failure_modes, rqs
-from rag_eval.results.stored import from_json, load_state, save_state, to_json
+from rag_eval.results.stored import load_state, save_state
 from rag_eval.results.tallies import Tallies
+from rag_eval.store.codec import from_json, to_json
 
 BOTS = ("A", "B", "silent")
 VALUES = [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.7, 0.9, 1.0]
@@ -231,12 +232,12 @@ def test_a_state_that_holds_objects_is_refused() -> None:
 
 def test_every_text_comes_back_from_a_line_of_json() -> None:
     result = plain_result(2, query="half \ud83d of a pair, \x00 and a line\nmore")
-    assert from_json(to_json(result)) == result
-    assert to_json(result).isascii()
-    assert "\n" not in to_json(result)
-    for number in (0.1 + 0.2, 1e-320, math.inf):
-        assert from_json(to_json(replace(plain_result(2), rqs=number))).rqs == number
-    assert math.isnan(from_json(to_json(replace(plain_result(2), rqs=math.nan))).rqs or 0)
+    for each in (result, plain_result(2, query="Öffnungszeiten, 營業時間\nand more"), plain_result(2**70)):
+        assert from_json(CaseResult, to_json(each)) == each
+        assert b"\n" not in to_json(each)
+    for number in (0.1 + 0.2, 1e-320, math.inf, -math.inf):
+        assert from_json(CaseResult, to_json(replace(plain_result(2), rqs=number))).rqs == number
+    assert math.isnan(from_json(CaseResult, to_json(replace(plain_result(2), rqs=math.nan))).rqs or 0)
 
 
 def test_arrays_come_back_as_they_were_and_empty_ones_empty() -> None:

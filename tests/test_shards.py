@@ -26,7 +26,6 @@ from rag_eval.errors import InputError, SettingsError
 from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
 from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
-from rag_eval.results.stored import to_json
 from rag_eval.results.tallies import Tallies
 from rag_eval.run.processes import WorkerError
 from rag_eval.shards.fold import Fold
@@ -48,6 +47,7 @@ from rag_eval.shards.judge_shard import (
 from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.shards.spec import ShardSpec, read_spec
+from rag_eval.store.codec import to_json
 from rag_eval.store.lock import locked
 from rag_eval.tables.selection import Condition
 from rag_eval.tables.table import Table, read_table

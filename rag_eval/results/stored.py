@@ -1,5 +1,4 @@
-"""What is known of a run, or of a part of it, as files that hold no code: the run's JSON, the state of tallies, and
-results as lines of JSON."""
+"""What is known of a run, or of a part of it, as files that hold no code: the run's JSON, and the state of tallies."""
 
 import json
 import re
@@ -9,10 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import msgspec
-
 from rag_eval.records import CaseResult
-from rag_eval.store.codec import from_plain, to_plain
+from rag_eval.store.codec import to_plain
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
@@ -64,25 +61,6 @@ def is_score(value: float) -> bool:
 
 
 _ROUNDING_ERROR = 1e-9
-
-
-def to_json(result: CaseResult) -> str:
-    """A line of ASCII that `from_json` makes the same result of, whatever its texts hold."""
-    return json.dumps(to_plain(result), check_circular=False)
-
-
-def from_json(line: str | bytes) -> CaseResult:
-    """Raises ValueError for anything but a line of `to_json`."""
-    try:
-        return _decoder.decode(line)
-    except (
-        ValueError
-    ):  # also half a surrogate pair, NaN and a number of more than 64 bits, which Python reads
-        result: CaseResult = from_plain(CaseResult, json.loads(line))
-        return result
-
-
-_decoder = msgspec.json.Decoder(CaseResult)
 
 
 def save_state(file: IO[bytes], state: State) -> None:

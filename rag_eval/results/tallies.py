@@ -12,9 +12,10 @@ from rag_eval.results.looks import conversation_of
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
 from rag_eval.results.scoring import scores_of_case
-from rag_eval.results.stored import State, from_json, to_json
+from rag_eval.results.stored import State
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.retrieval import RetrievalTally
+from rag_eval.store.codec import from_json, to_json
 
 if TYPE_CHECKING:
     from rag_eval.results.head_to_head import PairTally
@@ -95,8 +96,8 @@ class Tallies:
         return {
             **counted,
             "retrieval": retrieval,
-            "flagged": list(map(to_json, self._flagged)),
-            "worst": list(map(to_json, self._worst)),
+            "flagged": [to_json(result).decode() for result in self._flagged],
+            "worst": [to_json(result).decode() for result in self._worst],
         }
 
     def merge(self, state: State) -> None:
@@ -107,8 +108,8 @@ class Tallies:
             self._since_last.merge(state["baseline"])
         for bot, tally in state["retrieval"].items():
             self._retrieval.setdefault(bot, RetrievalTally()).merge(tally)
-        self._flag(map(from_json, state["flagged"]))
-        self._add_worst(map(from_json, state.get("worst", ())))
+        self._flag(from_json(CaseResult, line) for line in state["flagged"])
+        self._add_worst(from_json(CaseResult, line) for line in state.get("worst", ()))
 
     def _parts(self) -> dict[str, Any]:
         tallies = {

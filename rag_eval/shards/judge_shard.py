@@ -14,7 +14,7 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
 from rag_eval.results.recorded import rescored, rows_of
-from rag_eval.results.stored import State, to_json
+from rag_eval.results.stored import State
 from rag_eval.results.tallies import Tallies
 from rag_eval.run.evaluation import Evaluation, cuts_in
 from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
@@ -31,7 +31,7 @@ from rag_eval.shards.folder import (
     write_state,
 )
 from rag_eval.shards.spec import ShardSpec
-from rag_eval.store.codec import to_plain
+from rag_eval.store.codec import to_json, to_plain
 from rag_eval.texts.injection import flags_in
 
 GRANT_USED = "grant_used"
@@ -233,7 +233,7 @@ class _Shard:
         )
         return open_llm_judges(settings, replies, rubric_of(settings), self._warnings.append)
 
-    def _write(self, facts: RunFacts, results: Iterator[tuple[CaseResult, str]], about: Any) -> None:
+    def _write(self, facts: RunFacts, results: Iterator[tuple[CaseResult, bytes]], about: Any) -> None:
         spec, folder = self._spec, self._folder
         tallies = Tallies(facts, Settings.model_validate(spec.settings).report.slice_by, is_part=True)
         target = folder.results(spec.number)
@@ -326,7 +326,9 @@ class _Failures:
             yield result
 
 
-def _told(tallies: Tallies, results: Iterator[tuple[CaseResult, str]]) -> Iterator[tuple[CaseResult, str]]:
+def _told(
+    tallies: Tallies, results: Iterator[tuple[CaseResult, bytes]]
+) -> Iterator[tuple[CaseResult, bytes]]:
     for result, line in results:
         tallies.add(result)
         yield result, line

@@ -6,12 +6,15 @@ bytes: a file of records can be appended to, and a record that was not written t
 """
 
 import functools
+import json
+import re
 import struct
 import tempfile
 import weakref
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import IO, Any, Generic, TypeVar
 
 import msgspec
@@ -53,6 +56,24 @@ def from_plain(kind: Any, value: Any) -> Any:
     return msgspec.convert(value, kind)
 
 
+def to_json(value: Any) -> bytes:
+    """A line of JSON that `from_json` makes an equal value of, half a surrogate pair and NaN included."""
+    with suppress(UnicodeEncodeError, OverflowError):
+        if not _NOT_FINITE.search(_encoder.encode(value)):
+            return _json_encoder.encode(value)
+    return json.dumps(to_plain(value), check_circular=False).encode("ascii")
+
+
+def from_json(kind: Any, line: str | bytes) -> Any:
+    """What `to_json` was given. Raises ValueError for anything else."""
+    try:
+        return _json_decoder(kind).decode(line)
+    except (
+        ValueError
+    ):  # also half a surrogate pair, NaN and a number of more than 64 bits, which Python reads
+        return from_plain(kind, json.loads(line))
+
+
 def _plainer(value: Any) -> Any:
     """What stands for a value of a derived class."""
     if isinstance(value, Mapping):
@@ -65,6 +86,10 @@ def _plainer(value: Any) -> Any:
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_plainer)
 _decoder = functools.cache(msgspec.msgpack.Decoder)
+_json_encoder = msgspec.json.Encoder(enc_hook=_plainer)
+_json_decoder = functools.cache(msgspec.json.Decoder)
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""In MessagePack, a number for which JSON has no name, so that it would be null; texts may have such bytes, too."""
 _OTHERWISE = b"\xc1"
 """First byte of a value with something that MessagePack does not know; no other value begins with it."""
 _KEPT = (bytes,)
