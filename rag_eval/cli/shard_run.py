@@ -3,7 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_eval.results.stored import State
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.judges import Judges
+    from rag_eval.run.processes import Processes
     from rag_eval.shards.engines import Engine, LocalEngine
     from rag_eval.shards.fold import Fold
     from rag_eval.shards.folder import RunFolder
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _CAPS = ("max_calls", "max_cost", "max_minutes", "grant_used")
 """Codes of shards that stopped because their part of a cap was used up; the run may have some left."""
+_AHEAD = 1
+"""Shards that wait in a process while it judges another one offline."""
 
 
 class ShardedRun:
@@ -292,7 +295,20 @@ class ShardedRun:
             yield task | ({"marks": known} if known else {})
 
 
-def engine_of(options: Options, settings: "Settings", shards: int) -> "LocalEngine | RayEngine":
+def workers_for(options: Options, settings: "Settings") -> "AbstractContextManager[Processes | None]":
+    """Processes for the offline judge. They are forks of this one, which has neither threads nor locks yet."""
+    from rag_eval.run.parallel import usable_cores
+    from rag_eval.shards import judge_shard  # noqa: F401 - what the forks need is imported once
+    from rag_eval.shards.engines import workers
+
+    if options.engine in ("ray", "none") or not settings.provider.is_offline or usable_cores() == 1:
+        return nullcontext()
+    return workers(usable_cores(), ahead=_AHEAD, forks=True)
+
+
+def engine_of(
+    options: Options, settings: "Settings", shards: int, started: "Processes | None"
+) -> "LocalEngine | RayEngine":
     """What runs the shards: no more at once than there are shards, and with an LLM judge than calls may be open."""
     from rag_eval.shards.engines import LocalEngine
     from rag_eval.shards.ray_engine import RayEngine
@@ -301,7 +317,7 @@ def engine_of(options: Options, settings: "Settings", shards: int) -> "LocalEngi
     return (
         RayEngine(options.address, most)
         if options.engine == "ray"
-        else LocalEngine(most, ahead=int(settings.provider.is_offline))
+        else LocalEngine(most, ahead=_AHEAD if settings.provider.is_offline else 0, started=started)
     )
 
 

@@ -16,7 +16,7 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.session import Session
 from rag_eval.cli.shard_report import with_outputs_there, write_parts
-from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key
+from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key, workers_for
 from rag_eval.cli.terminal import progress
 from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import Row
     from rag_eval.run.pairs import PairPlan
+    from rag_eval.run.processes import Processes
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables.table import Table
@@ -98,7 +99,10 @@ class ShardedJob:
         with output_errors(self._folder.root):
             self._folder.root.mkdir(parents=True, exist_ok=True)
         self._paths.check_writable()
-        with locked(self._folder.manifest, patience=self._options.wait * 60):
+        with (
+            workers_for(self._options, loaded.settings) as started,
+            locked(self._folder.manifest, patience=self._options.wait * 60),
+        ):
             self._paths.make_room(loaded.settings)
             plan, before = self._plan(loaded)
             self._folder.require_files(range(len(plan.shards)))
@@ -114,7 +118,7 @@ class ShardedJob:
             self._manifest.began(loaded, run.facts)
             if self._options.engine == "none":
                 return self._explain_specs(run)
-            return self._judge(loaded, run)
+            return self._judge(loaded, run, started)
 
     # Before
 
@@ -323,10 +327,10 @@ class ShardedJob:
 
     # The run itself
 
-    def _judge(self, loaded: "LoadedSettings", run: ShardedRun) -> ExitCode:
+    def _judge(self, loaded: "LoadedSettings", run: ShardedRun, started: "Processes | None") -> ExitCode:
         settings, fold = loaded.settings, run.fold(of_all=True)
         try:
-            outcome = write_parts(self._session, loaded, run, fold, self._finished(run, settings))
+            outcome = write_parts(self._session, loaded, run, fold, self._finished(run, settings, started))
         except KeyboardInterrupt:
             run.find_done()
             again = "the same command without --fresh" if self._options.fresh else "the same command"
@@ -340,13 +344,13 @@ class ShardedJob:
             run.remove_replies()
         return self._session.conclude(outcome, settings, run.stopped, is_journal_kept=keeps_journal)
 
-    def _finished(self, run: ShardedRun, settings: "Settings") -> Iterator[int]:
+    def _finished(self, run: ShardedRun, settings: "Settings", started: "Processes | None") -> Iterator[int]:
         """The numbers of the shards in their order, each once it is judged, while others are being judged.
 
         Raises RunStoppedError if none could be judged.
         """
-        following = 0
-        with lent_key(settings), engine_of(self._options, settings, len(run.plan.shards)) as engine:
+        following, shards = 0, len(run.plan.shards)
+        with lent_key(settings), engine_of(self._options, settings, shards, started) as engine:
             for _ in self._followed(run, engine):
                 while following in run.done:
                     yield following

@@ -1,9 +1,9 @@
 """Who runs the shards, and where. An engine only maps a function over tasks: the files are what counts."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from rag_eval.run.parallel import usable_cores
 from rag_eval.run.processes import Processes, function_named
 
 Task = Mapping[str, Any]
@@ -27,17 +27,26 @@ class Engine(Protocol):
         ...
 
 
+def workers(number: int, *, ahead: int, forks: bool = False) -> Processes:
+    """Processes for a LocalEngine. See Processes."""
+    task = f"{function_named.__module__}:{function_named.__name__}"
+    return Processes(task, number, ahead=ahead, forks=forks)
+
+
 class LocalEngine:
     """Processes of this machine; one that dies costs the shard that it worked on, which begins anew.
 
     A single one is this process.
     """
 
-    def __init__(self, most: int | None = None, *, ahead: int = 0) -> None:
-        """As many as there are processors, and no more than `most`. `ahead` is for Processes."""
+    def __init__(self, most: int | None = None, *, ahead: int = 0, started: Processes | None = None) -> None:
+        """As many as there are processors, and no more than `most`. `ahead` is for Processes.
+
+        Processes that were `started` are used first.
+        """
         self._ahead = ahead
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.slots = max(1, min(cores, most or cores))
+        self._started = started
+        self.slots = max(1, min(usable_cores(), most or usable_cores()))
 
     def __enter__(self) -> "LocalEngine":
         return self
@@ -50,8 +59,7 @@ class LocalEngine:
             yield from map(do, tasks)
             return
         spec = f"{do.__module__}:{do.__name__}"
-        with Processes(
-            f"{function_named.__module__}:{function_named.__name__}", self.slots, ahead=self._ahead
-        ).open(spec) as processes:
+        processes, self._started = self._started or workers(self.slots, ahead=self._ahead), None
+        with processes.open(spec):
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
             yield from processes.map(items, in_order=False)

@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -197,12 +198,10 @@ def release_memory() -> None:
 
 def require_parquet() -> None:
     """Raises InputError without the package that parts are written with."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError:
+    if find_spec("pyarrow") is None:  # importing it starts threads, and a process with threads cannot fork
         raise InputError(
             f"a run in shards writes Parquet files, which needs pyarrow; install it with {how_to_install('parquet')}"
-        ) from None
+        )
 
 
 _ABOUT = b"rag-eval"
