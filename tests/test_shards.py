@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -16,14 +18,14 @@ from fake_judge import FakeJudge, Request, error
 from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
-from report_cases import facts_of, plain_result
+from report_cases import facts_of, failed_result, plain_result
 
 from rag_eval.cli.inputs import files_of
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, SettingsError
-from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
+from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score, TaskUsage, Usage
 from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.tallies import Tallies
@@ -33,6 +35,7 @@ from rag_eval.shards.folder import (
     RunFolder,
     about_results,
     fingerprint_of_file,
+    read_results,
     read_rows,
     write_results,
     write_state,
@@ -178,6 +181,64 @@ def test_pandas_reads_every_case_of_the_parts(rag_eval: Run, tmp_path: Path) -> 
     assert lines[0]["faithfulness"] == cases[0]["scores"]["faithfulness"]["value"]
     assert lines[2]["faithfulness_outcome"] == cases[2]["scores"]["faithfulness"]["outcome"]
     assert json.loads(lines[1]["case"])["case"]["response"] == cases[1]["response"]
+
+
+def test_every_value_of_a_part_is_that_of_its_case(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    results = [
+        plain_result(2, "Bot 營業", 0.25, query="half \ud83d of a pair", source="\udcffa.csv", source_row=7),
+        replace(failed_result(3, "B"), rubric=RubricOutcome(Outcome.SCORED, passed=False)),
+        replace(
+            plain_result(4, "B"), scores={}, failure_modes=(), rubric=RubricOutcome(Outcome.SCORED, True)
+        ),
+    ]
+    path = tmp_path / "part.parquet"
+    write_results(path, FACTS, ((result, to_json(result)) for result in results), dict)
+    assert list(read_results(path)) == results
+    first, second, third = parquet.read_table(path).to_pylist()
+    assert [first[name] for name in ("row", "source", "source_row", "bot")] == [
+        2,
+        "\\udcffa.csv",
+        7,
+        "Bot 營業",
+    ]
+    assert (first["faithfulness"], first["faithfulness_outcome"], first["faithfulness_code"]) == (
+        0.25,
+        "scored",
+        "",
+    )
+    assert (second["rqs"], second["source"], second["source_row"]) == (None, FACTS.input_name, 3)
+    assert [second["faithfulness"], second["faithfulness_code"]] == [None, "truncated"]
+    assert [line["rubric_passed"] for line in (first, second, third)] == [None, False, True]
+    assert (third["faithfulness"], third["faithfulness_outcome"], third["failure_modes"]) == (None, None, "")
+
+
+def test_a_run_in_shards_does_not_import_pandas(tmp_path: Path) -> None:
+    """Which takes 50 MB in each process; here one process does everything."""
+    table_of(tmp_path / "in.csv", 6)
+    code = """
+import atexit, os, sys
+from rag_eval.cli import main
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+atexit.register(lambda: print(sorted({"pandas", "pyarrow.parquet"} & {*sys.modules})))
+main()
+"""
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "in.csv",
+        "-q",
+        "--judge",
+        "offline",
+        "-o",
+        "out",
+        "--shard-rows",
+        "6",
+    ]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout == "['pyarrow.parquet']\n"
 
 
 @pytest.mark.slow
