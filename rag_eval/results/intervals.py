@@ -22,6 +22,8 @@ _BLOCKS_AT_ONCE = 50
 """More would need a second copy of the rows."""
 _CELLS = 250_000
 """Numbers in one chunk of resamples: 2 MB."""
+_DRAWN_AT_ONCE = 16_000
+"""Numbers: 128 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +176,24 @@ def _resampled_sums(rows: Floats, resamples: int, rng: np.random.Generator) -> F
 
 
 def resampled_counts(count: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """How often each of `count` rows is in each sample of as many, drawn with replacement; some samples at a time."""
-    for size in chunks(resamples, count):
-        yield _counts(count, size, rng)
+    """How often each of `count` rows is in each sample of as many, drawn with replacement.
+
+    Some samples at a time, in the place of those before them.
+    """
+    sizes = chunks(resamples, count)
+    counts = np.empty((max(sizes), count))
+    for size in sizes:
+        _fill(counts[:size], rng)
+        yield counts[:size]
 
 
-def _counts(count: int, samples: int, rng: np.random.Generator) -> Floats:
-    """A function of its own, so that what it needs is let go before anything is made of the counts."""
-    drawn = rng.integers(0, count, (samples, count))
-    drawn += count * np.arange(samples)[:, None]
-    times = np.bincount(drawn.ravel(), minlength=samples * count)
-    del drawn
-    return times.reshape(samples, count).astype(float)
+def _fill(counts: Floats, rng: np.random.Generator) -> None:
+    """A few samples at a time: what takes more memory gives it back, and fetches it again, every time."""
+    width = counts.shape[1]
+    for some in np.split(counts, range(0, len(counts), max(1, _DRAWN_AT_ONCE // width))[1:]):
+        drawn = rng.integers(0, width, some.shape)
+        drawn += width * np.arange(len(some))[:, None]
+        some[:] = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(some.shape)
 
 
 def chunks(total: int, width: int) -> list[int]:
