@@ -24,7 +24,7 @@ from rag_eval.judge.batches.outbox import BatchLimits, Outbox, Parcel
 from rag_eval.judge.batches.queue import BatchQueue
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.outcomes.classes import Action, Completion, Fault
+from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
 from rag_eval.store.batch_records import (
     PAUSE,

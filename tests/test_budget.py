@@ -26,8 +26,8 @@ from files import write_table
 
 from rag_eval.cli.terminal import duration
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.answers import read_body
 from rag_eval.judge.budget import Budget, Price, minutes
-from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.store.reply_store import Store
 
 ROOT = Path(__file__).parent.parent

@@ -13,9 +13,9 @@ from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
 from rag_eval.errors import RefusedReplyError
+from rag_eval.judge.answers import read_body, read_status
 from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.outcomes.bodies import read_body
-from rag_eval.judge.outcomes.classes import (
+from rag_eval.judge.outcomes import (
     Action,
     Completion,
     Fault,
@@ -25,7 +25,6 @@ from rag_eval.judge.outcomes.classes import (
     timed_out,
     unreachable,
 )
-from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.replies import json_of, read_reply
 
 ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}

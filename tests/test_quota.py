@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_eval.judge.outcomes.quota import Quota, read_quotas
+from rag_eval.judge.quota import Quota, read_quotas
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import LARGEST_BODY, Proxy
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Parameter
-from rag_eval.judge.outcomes.quota import TOKENS, Quota
+from rag_eval.judge.outcomes import LONGEST_WAIT, Parameter
+from rag_eval.judge.quota import TOKENS, Quota
 from rag_eval.judge.transport import Transport
 from rag_eval.store.reply_store import Store
 

@@ -7,7 +7,7 @@ from typing import Any
 from rag_eval.judge.calls import Answer, Call
 from rag_eval.judge.endpoint import Dialect
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes.classes import LOADING, TRUNCATED, Action, Fault, Tokens
+from rag_eval.judge.outcomes import LOADING, TRUNCATED, Action, Fault, Tokens
 
 
 @dataclass(slots=True)

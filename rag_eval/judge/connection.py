@@ -25,7 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.masking import is_loopback, safe_path
-from rag_eval.judge.outcomes.classes import LARGEST_BODY
+from rag_eval.judge.outcomes import LARGEST_BODY
 from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rag_eval.judge.calls import Call
 from rag_eval.judge.masking import secrets_in, without_keys
-from rag_eval.judge.outcomes.classes import Parameter
+from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.providers import PROVIDERS, ProviderName
 from rag_eval.texts.display import without_half_pairs
 from rag_eval.texts.tokens import most_tokens

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rag_eval.judge.outcomes.classes import LONGEST_WAIT
-from rag_eval.judge.outcomes.quota import REQUESTS, TOKENS, Quota
+from rag_eval.judge.outcomes import LONGEST_WAIT
+from rag_eval.judge.quota import REQUESTS, TOKENS, Quota
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
 from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
+from rag_eval.judge.answers import read_body, read_status
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
@@ -30,8 +31,7 @@ from rag_eval.judge.endpoint import (
 )
 from rag_eval.judge.limiter import Admission, Limiter
 from rag_eval.judge.masking import masked, without_keys
-from rag_eval.judge.outcomes.bodies import read_body
-from rag_eval.judge.outcomes.classes import (
+from rag_eval.judge.outcomes import (
     LARGEST_BODY,
     LOADING,
     LOOP,
@@ -45,8 +45,7 @@ from rag_eval.judge.outcomes.classes import (
     timed_out,
     unreachable,
 )
-from rag_eval.judge.outcomes.quota import read_quotas
-from rag_eval.judge.outcomes.statuses import read_status
+from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import json_of, read_reply
 from rag_eval.records import TaskUsage, Usage
 

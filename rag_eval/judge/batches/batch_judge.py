@@ -9,7 +9,7 @@ from rag_eval.judge.attempt import Attempt
 from rag_eval.judge.batches.lines import NOT_MADE, is_unanswered, read_result, unanswered
 from rag_eval.judge.batches.outbox import Outbox
 from rag_eval.judge.calls import Answer, Call, PendingError
-from rag_eval.judge.outcomes.classes import Action, Completion, Fault
+from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
 from rag_eval.records import Usage
 from rag_eval.store.batch_records import BatchRecords, CallRecord, CallState, JobRecord

@@ -10,10 +10,10 @@ from typing import IO, Any, TypeGuard
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.answers import read_status
 from rag_eval.judge.batches.lines import ResultLines
 from rag_eval.judge.connection import Response
-from rag_eval.judge.outcomes.classes import Action, Fault, mapping, one_line, timed_out, unreachable
-from rag_eval.judge.outcomes.statuses import read_status
+from rag_eval.judge.outcomes import Action, Fault, mapping, one_line, timed_out, unreachable
 from rag_eval.judge.transport import Transport
 from rag_eval.texts.strict_json import parse_json
 

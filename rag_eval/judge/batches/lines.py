@@ -6,9 +6,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from rag_eval.judge.outcomes.bodies import read_body
-from rag_eval.judge.outcomes.classes import LARGEST_BODY, Action, Completion, Fault, mapping
-from rag_eval.judge.outcomes.statuses import read_status
+from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.outcomes import LARGEST_BODY, Action, Completion, Fault, mapping
 
 NOT_MADE = "not_made"
 """Code of a call whose attempt does not count: nothing was wrong with it, and nothing was billed."""

@@ -19,7 +19,7 @@ from rag_eval.errors import OutputError, RunStoppedError
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
 from rag_eval.judge.batches.lines import NOT_MADE, Result, ResultLines
 from rag_eval.judge.batches.outbox import Outbox, Parcel
-from rag_eval.judge.outcomes.classes import Completion
+from rag_eval.judge.outcomes import Completion
 from rag_eval.store.batch_records import (
     ANSWERED,
     LOOKS,
