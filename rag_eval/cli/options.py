@@ -6,7 +6,7 @@ messages come from it.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from functools import partial, reduce
 from pathlib import Path
@@ -461,7 +461,7 @@ class Options:
         from rag_eval.tables.columns import parse_map
 
         given = self.given()
-        values = [(KEYS[name], given[_field(name)], name) for name in self.given_of(KEYS)]
+        values = [(KEYS[name], given[_field(name)], name) for name in self._given_keys()]
         if self.map:
             values += [(f"columns.{key}", value, "--map") for key, value in parse_map(self.map).items()]
         return {key: Given(value, Source(Level.COMMAND_LINE, name)) for key, value, name in values}
@@ -471,7 +471,7 @@ class Options:
         prefix = "weights."
         return {
             name: KEYS[name].removeprefix(prefix)
-            for name in self.given_of(KEYS)
+            for name in self._given_keys()
             if KEYS[name].startswith(prefix)
         }
 
@@ -508,10 +508,10 @@ class Options:
             if each.name in given and not set(places).isdisjoint(each.metadata["idle"])
         ]
 
-    def given_of(self, options: Iterable[str]) -> list[str]:
-        """Those of these options that were given."""
+    def _given_keys(self) -> list[str]:
+        """The options that were given and have a key."""
         given = self.given()
-        return [option for option in options if _field(option) in given]
+        return [option for option in KEYS if _field(option) in given]
 
 
 def _name(field: str) -> str:

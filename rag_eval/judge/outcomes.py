@@ -1,4 +1,4 @@
-"""What an answer of the judge's endpoint means, or that none came: each falls into exactly one class, with a stable code.
+"""What becomes of a request: every answer, and that none came, falls into exactly one class, with a stable code.
 
 - retry: transient; the same request may succeed later
 - reject: this call has no usable reply, and asking again would not help; other calls may well succeed

@@ -46,7 +46,7 @@ class Bars:
         )
         return f"{self.title}: {', '.join(values)}"
 
-    def series(self, fill: str, ink: str, number_format: str) -> dict[str, Any]:
+    def series(self, fill: str, number_format: str) -> dict[str, Any]:
         last = len(self.values)
         return {
             "name": self.title,
@@ -58,7 +58,11 @@ class Bars:
             "values_data": list(self.values.values()),
             "fill": {"color": fill},
             "gap": 45,
-            "data_labels": {"value": True, "num_format": number_format, "font": {**_font(9), "color": ink}},
+            "data_labels": {
+                "value": True,
+                "num_format": number_format,
+                "font": {**_font(9), "color": "#000000"},
+            },
         }
 
     def error_bars(self) -> dict[str, Any]:
@@ -87,12 +91,12 @@ def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
     """A bar for each bot, on an axis from 0 to 1, with error bars where their lengths are known."""
     chart = _bar_chart(workbook, bars.title)
     if bars.error_lengths:
-        series = bars.series(_PALE_BLUE, "#000000", "0.00")
+        series = bars.series(_PALE_BLUE, "0.00")
         series["data_labels"]["position"] = "inside_base"  # at the end they would lie under the error bars
         chart.add_series({**series, "y_error_bars": bars.error_bars()})
         chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
     else:
-        chart.add_series(bars.series(BLUE, "#000000", "0.00"))
+        chart.add_series(bars.series(BLUE, "0.00"))
     chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0.0"))
     chart.set_legend({"none": True})
     return chart
@@ -102,7 +106,7 @@ def share_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Cha
     """For each bot bars of shares side by side, at most three; a stack would add up to more cases than there are."""
     chart = _bar_chart(workbook, title)
     for bars, fill in zip(parts, _CLUSTER_COLOURS, strict=False):
-        chart.add_series(bars.series(fill, "#000000", "0%"))
+        chart.add_series(bars.series(fill, "0%"))
     chart.show_hidden_data()  # the shares are in folded columns
     chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0%"))
     chart.set_legend({"position": "bottom", "font": _font(9)})

@@ -208,7 +208,7 @@ class Correlation:
 
 
 def spearman(
-    first: ArrayLike, second: ArrayLike, *, groups: Sequence[int] | None = None, confidence: float = 0.95
+    first: ArrayLike, second: ArrayLike, *, groups: Sequence[int] | None = None
 ) -> Correlation | None:
     """Spearman's rank correlation, −1..1, ties sharing their mean rank; None when either side is constant.
 
@@ -226,7 +226,7 @@ def spearman(
     rho = min(1.0, max(-1.0, float(x @ y) / scale))
     if len(x) < 4 or abs(rho) > 1 - TINY:
         return Correlation(rho, None, len(x))
-    reach, error = NORMAL.inv_cdf((1 + confidence) / 2), math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
+    reach, error = NORMAL.inv_cdf(0.975), math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
     if groups is not None:
         _, places = np.unique(groups, return_inverse=True)
         parts = x * y / scale - rho / 2 * (x**2 / (x @ x) + y**2 / (y @ y))  # in the correlation, linearised
@@ -234,7 +234,7 @@ def spearman(
         if len(sums) < FEWEST_ROWS:
             return Correlation(rho, None, len(x))
         error *= math.sqrt(max(1.0, float(sums @ sums) / float(parts @ parts)))
-        reach = student_quantile((1 + confidence) / 2, len(sums) - 1)
+        reach = student_quantile(0.975, len(sums) - 1)
     half = reach * error
     bounds = Interval(math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
     return Correlation(rho, bounds, len(x))

@@ -14,9 +14,9 @@ MAX_BOT_NAME = 1_000
 """Characters."""
 
 
-def too_long(length: int, most: int = MAX_CELL) -> str:
+def too_long(length: int) -> str:
     """What is wrong with a cell of so many characters, to be put after its name."""
-    return f"has {length:,} characters, more than the {most:,} allowed; shorten it, or split it into several rows"
+    return f"has {length:,} characters, more than the {MAX_CELL:,} allowed; shorten it, or split it into several rows"
 
 
 def first_of(messages: Sequence[str], count: int | None = None) -> list[str]:
