@@ -2,6 +2,7 @@
 
 import csv
 import json
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -101,3 +102,28 @@ def sheet_of_bots(folder: Path, bots: int, chunks: int, *, is_shared: bool = Tru
     contexts = ["Context"] if is_shared else [f"{bot}_Context" for bot in range(bots)]
     lines = [line_of(row, bots, chunks, is_shared=is_shared) for row in range(rows)]
     write_table(folder / "in.xlsx", ["Query", "Ground_Truth", *names, *contexts], *lines)
+
+
+def open_document(path: Path, rows: str, content: str = "", **parts: str) -> Path:
+    """An .ods file with these rows in a sheet `Q3`, or with this content; `parts` are further ones, by name."""
+    names = "".join(
+        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
+        for short in ("office", "table", "text")
+    )
+    content = content or (
+        f"<office:document-content{names}><office:body><office:spreadsheet>"
+        f'<table:table table:name="Q3">{rows}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    mimetype = "application/vnd.oasis.opendocument.spreadsheet"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in {"META-INF/manifest.xml": "<m/>", **parts}.items():
+            archive.writestr(name, part)
+        archive.writestr("mimetype", mimetype)
+        archive.writestr("content.xml", content)
+    return path
+
+
+def ods_row(*texts: str) -> str:
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    return f"<table:table-row>{''.join(map(cell.format, texts))}</table:table-row>"

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, read_sheet
-from defusedxml.ElementTree import fromstring
+from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import FakeJudge
 from files import write_sheets, write_table
 from jsonschema import Draft202012Validator
@@ -93,15 +92,6 @@ def test_changes_come_in_the_order_of_bots_and_columns() -> None:
     assert [(change.bot, change.name) for change in comparison.changes()] == [
         ("B", RQS), ("B", "faithfulness"), ("A", RQS), ("A", "faithfulness")
     ]  # fmt: skip
-
-
-def test_a_query_asked_twice_is_matched_in_order() -> None:
-    twice = {("q2", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8))}
-    comparison = BaselineComparison(PastRun("old.xlsx", twice), THIS_RUN)
-    comparison.add(result("A", 2, flat(0.3)))
-    comparison.add(result("A", 2, flat(0.9)))
-    (rqs,) = comparison.changes()
-    assert (rqs.difference, rqs.queries) == (pytest.approx(0.1), 2)
 
 
 def test_a_query_asked_three_times_is_matched_in_order() -> None:
@@ -194,25 +184,6 @@ def test_a_change_larger_than_the_rounding_is_one(tmp_path: Path) -> None:
     for number in range(20):
         comparison.add(result("A", number, flat(0.12346 + number / 100)))
     assert [change.direction for change in comparison.changes()] == [Direction.BETTER] * 2
-
-
-def test_an_earlier_report_with_rounded_numbers_is_compared(run_cli: Run, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", good=False)
-    run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline")
-    book = load_workbook(tmp_path / "old.xlsx")
-    columns = {cell.value: cell.column for cell in book["Per-Query Metrics"][1]}
-    for row in range(2, 2 + len(FACTS)):
-        cell = book["Per-Query Metrics"].cell(row, columns["RQS"])
-        cell.value = round(cell.value, 4)
-    book.save(tmp_path / "old.xlsx")
-    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
-    assert "not compared" not in ended.out
-    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
-    assert {line["Metric"]: line["Verdict"] for line in lines}["RQS"] == "no change"
-    other = run_cli(
-        "in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx", "--alpha", "9"
-    )
-    assert "RQS is not compared" in other.out
 
 
 @pytest.mark.parametrize(
@@ -408,7 +379,8 @@ def test_rqs_of_other_weights_is_not_compared(run_cli: Run, tmp_path: Path, kind
     assert document["beside_changes"] == [line for line in ended.out.splitlines() if "not compared" in line]
     lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
     assert [line["Metric"] for line in lines] == [*METRIC_LABELS.values()]
-    assert boxes(tmp_path / "new.xlsx") >= set(document["beside_changes"])
+    shown = read_boxes(tmp_path / "new.xlsx")
+    assert [line for line in document["beside_changes"] if line not in shown] == []
     again = run_cli("in.xlsx", "-o", "new.xlsx", *base)
     assert "RQS is not compared" not in again.out
     assert "A: RQS 0" in again.out
@@ -519,18 +491,6 @@ def test_a_margin_lets_means_fall_and_the_gate_and_the_json_name_it(run_cli: Run
     assert used["regression_margin"]["value"] == 1
 
 
-def boxes(path: Path) -> set[str]:
-    """The lines of the boxes of text that float over the sheets."""
-    with zipfile.ZipFile(path) as archive:
-        drawings = [archive.read(name) for name in archive.namelist() if "drawings/drawing" in name]
-    text = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-    return {
-        "".join(run.text or "" for run in line.iter(f"{text}t"))
-        for drawing in drawings
-        for line in fromstring(drawing).iter(f"{text}p")
-    }
-
-
 def test_nothing_to_compare_is_no_pass(run_cli: Run, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", good=True)
     write_table(
@@ -584,24 +544,22 @@ def spoiled_json(folder: Path, *path: str | int, value: str) -> Path:
 FAITHFULNESS = ("cases", 1, "scores", "faithfulness", "value")
 
 
+NO_SCORES = {
+    "NaN": "NaN", "1e999": "Infinity", "1e308": "1e+308", "-0.55": "-0.55", "1.7": "1.7", "1" * 400: f"{'1' * 39}…",
+    "true": "true", '"0.5"': "0.5", "[[[]]]": "a list",
+}  # fmt: skip
+"""How each is shown."""
+
+
 @pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
-        (FAITHFULNESS, "NaN", "scores.faithfulness.value: NaN is not a number from 0 to 1; correct it"),
-        (
-            FAITHFULNESS,
-            "1e999",
-            "scores.faithfulness.value: Infinity is not a number from 0 to 1; correct it",
+        *(
+            (FAITHFULNESS, value, f".faithfulness.value: {shown} is not a number")
+            for value, shown in NO_SCORES.items()
         ),
-        (FAITHFULNESS, "1e308", "scores.faithfulness.value: 1e+308 is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS, "-0.55", "scores.faithfulness.value: -0.55 is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS, "1.7", "scores.faithfulness.value: 1.7 is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS, "1" * 400, f"scores.faithfulness.value: {'1' * 39}… is not a number from 0 to 1"),
-        (FAITHFULNESS, "true", "scores.faithfulness.value: true is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS, '"0.5"', "scores.faithfulness.value: 0.5 is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS, "[[[]]]", "scores.faithfulness.value: a list is not a number from 0 to 1; correct it"),
-        (FAITHFULNESS[:-1], "{}", "scores.faithfulness: an object is not a score with a value; correct it"),
-        (FAITHFULNESS[:-1], "0.5", "scores.faithfulness: 0.5 is not a score with a value; correct it"),
+        (FAITHFULNESS[:-1], "{}", ".faithfulness: an object is not a score with a value; correct it"),
+        (FAITHFULNESS[:-1], "0.5", ".faithfulness: 0.5 is not a score with a value; correct it"),
         (("cases", 1, "rqs"), "-0.1", "rqs: -0.1 is not a number from 0 to 1; correct it"),
         (("cases", 1, "scores"), "null", "scores: null is not an object; correct it"),
     ],
@@ -612,7 +570,8 @@ def test_a_score_of_a_json_that_cannot_be_one_is_named(
     file = spoiled_json(tmp_path, *path, value=value)
     with pytest.raises(InputError) as caught:
         read_past_run(file)
-    assert str(caught.value).startswith(f"{file}, case 2 (row 2, bot Birch), {problem}")
+    place = "scores" if problem.startswith(".") else ""
+    assert str(caught.value).startswith(f"{file}, case 2 (row 2, bot Birch), {place}{problem}")
     assert str(caught.value).endswith(OTHER)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -675,11 +634,13 @@ def with_cell(path: Path, cell: str, xml: str) -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("-0.55", " (Faithfulness of A): -0.55 is not a number from 0 to 1; correct it, " + OTHER),
-        ("85", " (Faithfulness of A): 85 is not a number from 0 to 1; correct it, " + OTHER),
-        ("1e999", " (Faithfulness of A): Infinity is not a number from 0 to 1; correct it, " + OTHER),
-        ("1e308", " (Faithfulness of A): 1e+308 is not a number from 0 to 1; correct it, " + OTHER),
-        ("1.00001", " (Faithfulness of A): 1.00001 is not a number from 0 to 1; correct it, " + OTHER),
+        *(
+            (
+                value,
+                f" (Faithfulness of A): {NO_SCORES.get(value, value)} is not a number from 0 to 1; correct it, {OTHER}",
+            )
+            for value in ("-0.55", "85", "1e999", "1e308", "1.00001")
+        ),
         ("NaN", ": 'NaN' is not a number; correct the cell, or empty it"),
         ("9" * 5_000, f": '{'9' * 39}…' is not a number; correct the cell, or empty it"),
     ],
@@ -729,19 +690,8 @@ def test_a_report_that_a_person_edited_is_read_as_before(
 
 
 NO_VALUES = (
-    "-",
-    "–",
-    " — ",
-    "n/a",
-    "N/A",
-    "Not applicable",
-    "failed",
-    "not judged",
-    " ",
-    "#DIV/0!",
-    "#N/A",
-    "=1/2",
-)
+    "-", "–", " — ", "n/a", "N/A", "Not applicable", "failed", "not judged", " ", "#DIV/0!", "#N/A", "=1/2",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("content", [None, *NO_VALUES])

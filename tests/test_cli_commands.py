@@ -127,10 +127,7 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
         (["in.csv", "--batch-cancel"], "--batch, --batch-cancel: the offline judge makes no calls"),
         (["in.csv", "-o", f"{'x' * 300}.xlsx"], "x…: the name is too long for a file"),
         (["history", "x" * 300], "x…: the name is too long for a file; choose a shorter one"),
-        (
-            ["in.csv", "--csv", "x" * 300],
-            "the name is too long for a file; choose a shorter one",
-        ),
+        (["in.csv", "--csv", "x" * 300], "the name is too long for a file; choose a shorter one"),
         (
             ["in.csv", "--map", "Bot_A=ignore"],
             "because --map or [columns] gives 'Bot_A' (B) another role; correct it",

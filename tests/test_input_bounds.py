@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from files import write_table
+from files import ods_row, open_document, write_table
 from python_calamine import CalamineWorkbook
 
 from rag_eval.configuration.sources import parse_ini, read_text
@@ -139,24 +139,7 @@ def write_formula(path: Path, *rows: list[str]) -> None:
 
 
 def write_ods(path: Path, *rows: list[str]) -> None:
-    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    row = "<table:table-row>{}</table:table-row>"
-    ods(path, "".join(row.format("".join(map(cell.format, texts))) for texts in rows))
-
-
-def ods(path: Path, rows: str, content: str = "", **further: str) -> Path:
-    names = "".join(
-        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
-        for short in ("office", "table", "text")
-    )
-    content = content or (
-        f"<office:document-content{names}><office:body><office:spreadsheet>"
-        f'<table:table table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>'
-    )
-    mimetype = "application/vnd.oasis.opendocument.spreadsheet"
-    return zipped(
-        path, {"mimetype": mimetype, "META-INF/manifest.xml": "<m/>", "content.xml": content, **further}
-    )
+    open_document(path, "".join(ods_row(*row) for row in rows))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +150,7 @@ def ods(path: Path, rows: str, content: str = "", **further: str) -> Path:
         ("a.xlsx", write_excel, ", sheet 'S'"),
         ("a.xlsx", write_shared, ", sheet 'S'"),
         ("a.xlsx", write_formula, ", sheet 'S'"),
-        ("a.ods", write_ods, ", sheet 'S'"),
+        ("a.ods", write_ods, ", sheet 'Q3'"),
         ("a.parquet", write_table, ""),
     ],
 )
@@ -474,20 +457,20 @@ def ods_cell(text: str, times: int = 1, kind: str = ' office:value-type="string"
     return f'<table:table-cell table:number-columns-repeated="{times}"{kind}><text:p>{text}</text:p></table:table-cell>'
 
 
-def ods_row(*cells: str, times: int = 1) -> str:
+def ods_cells(*cells: str, times: int = 1) -> str:
     return f'<table:table-row table:number-rows-repeated="{times}">{"".join(cells)}</table:table-row>'
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        ods_row(ods_cell('<text:s text:c="2000000000"/>')),
-        ods_row(ods_cell('<text:s text:c="30000"/>', 10_000)),
-        ods_row(ods_cell("a" * 900_000), times=1_000),
-        ods_row(ods_cell("a" * 90_000, 100), times=100),
-        ods_row(ods_cell("", 2_000, ' office:value-type="float" office:value="1"'), times=1_000),
-        ods_row(ods_cell("", 16_000, ""), ods_cell("a"), times=200),
-        ods_row(ods_cell("", 1, ""), times=2_000_000) + ods_row(ods_cell("a")),
+        ods_cells(ods_cell('<text:s text:c="2000000000"/>')),
+        ods_cells(ods_cell('<text:s text:c="30000"/>', 10_000)),
+        ods_cells(ods_cell("a" * 900_000), times=1_000),
+        ods_cells(ods_cell("a" * 90_000, 100), times=100),
+        ods_cells(ods_cell("", 2_000, ' office:value-type="float" office:value="1"'), times=1_000),
+        ods_cells(ods_cell("", 16_000, ""), ods_cell("a"), times=200),
+        ods_cells(ods_cell("", 1, ""), times=2_000_000) + ods_cells(ods_cell("a")),
     ],
     ids=[
         "spaces",
@@ -500,8 +483,8 @@ def ods_row(*cells: str, times: int = 1) -> str:
     ],
 )
 def test_what_an_open_document_repeats_is_counted_before_it_is_read(tmp_path: Path, row: str) -> None:
-    header = ods_row(ods_cell("Query"), ods_cell("Bot_A"))
-    assert table_problems(ods(tmp_path / "a.ods", header + row)) == [
+    header = ods_cells(ods_cell("Query"), ods_cell("Bot_A"))
+    assert table_problems(open_document(tmp_path / "a.ods", header + row)) == [
         "a.ods: its content takes more than 100 MB of memory, far more than its size on disk; split the file, or lower "
         "max_rows in [evaluation]"
     ]
@@ -510,14 +493,15 @@ def test_what_an_open_document_repeats_is_counted_before_it_is_read(tmp_path: Pa
 @pytest.mark.parametrize(
     "rows",
     [
-        ods_row(ods_cell("q"), ods_cell("a"), ods_cell("", 16_000, ""))
-        + ods_row(ods_cell("", 1, ""), times=1_048_000),
-        ods_row(ods_cell("q"), ods_cell("a")) + "</table:table><table:table>" + ods_row(ods_cell("x", 500), times=500),
+        ods_cells(ods_cell("q"), ods_cell("a"), ods_cell("", 16_000, ""))
+        + ods_cells(ods_cell("", 1, ""), times=1_048_000),
+        ods_cells(ods_cell("q"), ods_cell("a"))
+        + "</table:table><table:table>" + ods_cells(ods_cell("x", 500), times=500),
     ],
     ids=["blank to the end", "a second sheet"],
 )  # fmt: skip
 def test_what_takes_no_room_is_no_matter(tmp_path: Path, rows: str) -> None:
-    path = ods(tmp_path / "a.ods", ods_row(ods_cell("Query"), ods_cell("Bot_A")) + rows)
+    path = open_document(tmp_path / "a.ods", ods_cells(ods_cell("Query"), ods_cell("Bot_A")) + rows)
     assert [(row.number, row.query, row.cases[0].response) for row in read_table(path).rows] == [
         (2, "q", "a")
     ]
@@ -539,31 +523,33 @@ HOSTILE_ODS = f"a.ods: {HOSTILE.replace('workbook', 'spreadsheet')}"
     ids=["a comment", "an attribute", "elements", "a document type", "a manifest"],
 )  # fmt: skip
 def test_a_hostile_open_document_is_refused(tmp_path: Path, content: str, further: dict[str, str]) -> None:
-    assert table_problems(ods(tmp_path / "a.ods", "", content, **further)) == [HOSTILE_ODS]
+    assert table_problems(open_document(tmp_path / "a.ods", "", content, **further)) == [HOSTILE_ODS]
 
 
 @pytest.mark.parametrize(
     ("rows", "cells", "text"),
     [
-        (ods_row(ods_cell("ä")), 1, 2),
-        (ods_row(ods_cell("ab", 3)), 3, 6),
-        (ods_row(ods_cell("", 1, ' office:value-type="float"')), 1, 0),
-        (ods_row(ods_cell('<text:s text:c="5"/>', 1, "")), 1, 5),
-        (ods_row(ods_cell("", 2, ""), ods_cell("a"), ods_cell("", 3, ""), ods_cell("a")), 7, 2),
-        (ods_row(ods_cell("a"), ods_cell("", 9, "")), 1, 1),
+        (ods_cells(ods_cell("ä")), 1, 2),
+        (ods_cells(ods_cell("ab", 3)), 3, 6),
+        (ods_cells(ods_cell("", 1, ' office:value-type="float"')), 1, 0),
+        (ods_cells(ods_cell('<text:s text:c="5"/>', 1, "")), 1, 5),
+        (ods_cells(ods_cell("", 2, ""), ods_cell("a"), ods_cell("", 3, ""), ods_cell("a")), 7, 2),
+        (ods_cells(ods_cell("a"), ods_cell("", 9, "")), 1, 1),
         (
-            ods_row(
+            ods_cells(
                 ods_cell("", 9, ""), ods_cell("", 3, ' table:formula="f"').replace("<text:p></text:p>", "")
             ),
             12,
             600,
         ),
-        (ods_row(ods_cell("a"), times=4), 4, 4),
-        (ods_row(ods_cell("a"), times=2) + ods_row(ods_cell("a"), ods_cell("b")), 6, 4),
-        (ods_row(ods_cell("a")) + ods_row(times=10) + ods_row(ods_cell("a")) * 2, 13, 3),
-        (ods_row(ods_cell("a")) + ods_row(times=10), 1, 1),
+        (ods_cells(ods_cell("a"), times=4), 4, 4),
+        (ods_cells(ods_cell("a"), times=2) + ods_cells(ods_cell("a"), ods_cell("b")), 6, 4),
+        (ods_cells(ods_cell("a")) + ods_cells(times=10) + ods_cells(ods_cell("a")) * 2, 13, 3),
+        (ods_cells(ods_cell("a")) + ods_cells(times=10), 1, 1),
         (
-            ods_row(ods_cell("a", 2)) + '</table:table><table:table table:name="T">' + ods_row(ods_cell("a")),
+            ods_cells(ods_cell("a", 2))
+            + '</table:table><table:table table:name="T">'
+            + ods_cells(ods_cell("a")),
             3,
             3,
         ),
@@ -573,7 +559,7 @@ def test_a_sheet_of_an_open_document_needs_room_for_its_rectangle(
     tmp_path: Path, rows: str, cells: int, text: int
 ) -> None:
     """64 bytes a cell from the first one, blank ones only before others, 200 an error, and all repetitions of texts."""
-    path = ods(tmp_path / "a.ods", rows)
+    path = open_document(tmp_path / "a.ods", rows)
     for missing in (0, 1):
         room = Room("a.ods", 0)
         room.take(100_000_000 - 64 * cells - text + missing)

@@ -20,7 +20,7 @@ from openpyxl.utils.cell import range_boundaries
 from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of, plain_result, random_results, write_report
 
-from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
+from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, RunFacts
 from rag_eval.report.charts import MOST_BOTS, height_of
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.tables import BOTS, CASES, STANDINGS
@@ -172,18 +172,6 @@ def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Pa
     assert sheet.print_area == "'Per-Query Metrics'!$A$1:$R$7"
 
 
-def test_texts_are_folded_in_groups_that_can_be_opened(tmp_path: Path) -> None:
-    with drawn(tmp_path) as package:
-        columns = re.findall(r"<col [^>]*>", package.read("xl/worksheets/sheet1.xml").decode())
-    folded = [text for text in columns if 'outlineLevel="1"' in text]
-    assert [re.findall(r'(?:min|max)="(\d+)"', text) for text in folded] == [
-        ["5", "5"], ["13", "15"]
-    ]  # fmt: skip
-    assert all('hidden="1"' in text for text in folded)
-    opening = [text for text in columns if 'collapsed="1"' in text]
-    assert [re.findall(r'min="(\d+)"', text) for text in opening] == [["6"], ["16"]]
-
-
 # Charts
 
 
@@ -206,18 +194,6 @@ def test_charts_are_three_in_a_line_and_as_wide_as_a_third(tmp_path: Path) -> No
     assert corners == pytest.approx([*line, *line], abs=1)
 
 
-def test_failure_modes_are_shares_side_by_side(tmp_path: Path) -> None:
-    """Stacked counts would add up to more failures than queries. `look.json` holds the rest of the look."""
-    with drawn(tmp_path) as package:
-        failures, score = (package.read(f"xl/charts/chart{n}.xml").decode() for n in (1, 2))
-    assert '<c:grouping val="clustered"/>' in failures
-    assert re.findall(r"<c:ser>.*?<a:srgbClr val=\"(\w+)\"/>", failures) == ["1F4E79", "D55E00", "9DB8D6"]
-    titles = [re.findall(r"<c:title>.*?</c:title>", text)[0] for text in (failures, score)]
-    assert [re.findall(r"<a:t>(.*?)</a:t>", title) for title in titles] == [
-        ["Failure modes, share of judged queries"], ["Answer Correctness"]
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(("bots", "charts"), [(5, 7), (HEAT_FROM, 2), (MOST_BOTS + 1, 0)])
 def test_many_bots_have_a_heat_table_and_few_charts(tmp_path: Path, bots: int, charts: int) -> None:
     names = [f"Bot {number}" for number in range(bots)]
@@ -227,14 +203,6 @@ def test_many_bots_have_a_heat_table_and_few_charts(tmp_path: Path, bots: int, c
     assert len(found) == charts
     assert summary.count("<colorScale>") == (len(METRIC_LABELS) if bots >= HEAT_FROM else 0)
     assert ('fitToHeight="0"' in summary) is (bots > MOST_BOTS)  # else one page, which cuts no chart
-
-
-def test_shares_leave_out_what_was_not_judged(tmp_path: Path) -> None:
-    results = [plain_result(row, "A", 0.1 if row < 4 else 0.9) for row in range(2, 6)]
-    results.append(replace(plain_result(6, "A"), rqs=None, failure_modes=(FailureMode.NOT_JUDGED,)))
-    book = load_workbook(write_report(tmp_path / "r.xlsx", results, facts_of("A", 5)))
-    header, line = book[BOTS.name].values
-    assert line[header.index("Hallucinations %")] == 0.5
 
 
 # Validity

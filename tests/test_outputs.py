@@ -311,39 +311,6 @@ def test_older_tables_are_untouched_until_the_end_and_a_new_folder_goes_with_a_d
 # Evidence
 
 
-def test_each_piece_of_evidence_is_a_line_and_links_lead_both_ways(tmp_path: Path) -> None:
-    statements = (
-        Evidence("statement", "It lasts ten years.", "not supported", False, "The context says two."),
-        Evidence("statement", "It is blue.", "supported", True),
-    )
-    chunk = Evidence("chunk", "About cats.", "not useful", False, "", rank=1)
-
-    def result(row: int) -> CaseResult:
-        scores = {metric: Score.scored(metric, 0.9) for metric in METRIC_LABELS}
-        scores["faithfulness"] = Score.scored("faithfulness", 0.5, "", statements)
-        scores["context_precision"] = Score.scored("context_precision", 0.0, "", (chunk,))
-        return result_of(Case(row, "GPT4", "q", "a", "r", ("c",)), scores.values())
-
-    results = [plain_result(2), result(5)]
-    path = write_report(tmp_path / "r.xlsx", results, facts_of(["GPT4"], 2), has_evidence=True)
-    book = load_workbook(path)
-    assert book.sheetnames[3:] == ["Evidence"]
-    cases, evidence = book["Per-Query Metrics"], book["Evidence"]
-    assert [tuple(cell.value for cell in row) for row in evidence.iter_rows()] == [
-        ("Row", "Bot", "Metric", "Subject", "Rank", "Text", "Verdict", "Reason"),
-        (5, "GPT4", "Faithfulness", "statement", None, "It lasts ten years.", "not supported",
-         "The context says two."),
-        (5, "GPT4", "Faithfulness", "statement", None, "It is blue.", "supported", None),
-        (5, "GPT4", "Context Precision", "chunk", 1, "About cats.", "not useful", None),
-    ]  # fmt: skip
-    there = {cell.coordinate: cell.hyperlink.location for cell in cases[3] if cell.hyperlink}
-    back = [row[0].hyperlink.location for row in evidence.iter_rows(min_row=2)]
-    assert there == {"H3": "'Evidence'!A2", "J3": "'Evidence'!A4"}
-    assert back == ["'Per-Query Metrics'!H3", "'Per-Query Metrics'!H3", "'Per-Query Metrics'!J3"]
-    assert (cases["H3"].value, cases["J3"].value) == (0.5, 0.0)
-    assert not any(cell.hyperlink for cell in cases[2])
-
-
 def test_links_end_where_a_sheet_can_hold_no_more(tmp_path: Path) -> None:
     with Workbook(tmp_path / "r.xlsx", {"constant_memory": True}) as book:
         table = SheetTable(book.add_worksheet(), evidence_columns(), Formats(book), 30, 30, sheet_links=2)
@@ -355,29 +322,14 @@ def test_links_end_where_a_sheet_can_hold_no_more(tmp_path: Path) -> None:
     assert [cell.value for (cell,) in sheet.iter_rows(2, max_col=1)] == [0, 1, 2, 3]
 
 
-# Slices
-
-
-def test_slices_show_means_beside_their_counts_and_small_ones_in_grey(tmp_path: Path) -> None:
-    results = [
-        plain_result(row, bot, value, columns={"Topic": topic})
-        for row, (topic, value) in enumerate([("fees", 0.2)] * 11 + [("loans", 0.9), (" ", 0.5)], 2)
-        for bot in TWO_BOTS
-    ]
-    path = write_report(tmp_path / "r.xlsx", results, facts_of(TWO_BOTS, 13), slice_by="Topic")
-    sheet = load_workbook(path)["Slices"]
-    lines = [(row["Slice"], row["Bot"], row["Avg RQS"], row["Scored"]) for row in _rows(sheet)]
-    assert lines == [
-        ("fees", "GPT4", pytest.approx(0.2), 11),
-        ("fees", "Claude", pytest.approx(0.2), 11),
-        ("loans", "GPT4", pytest.approx(0.9), 1),
-        ("loans", "Claude", pytest.approx(0.9), 1),
-        ("(none)", "GPT4", pytest.approx(0.5), 1),
-        ("(none)", "Claude", pytest.approx(0.5), 1),
-    ]
-    rules = [rule.formula[0] for area in sheet.conditional_formatting for rule in area.rules]
-    assert "$I2<10" in rules
+def test_slices_without_a_name_have_one_and_small_ones_are_grey(tmp_path: Path) -> None:
+    results = [plain_result(2, columns={"Topic": "fees"}), plain_result(3, columns={"Topic": " "})]
+    sheet = load_workbook(
+        write_report(tmp_path / "r.xlsx", results, facts_of(["GPT4"], 2), slice_by="Topic")
+    )["Slices"]
+    assert [row["Slice"] for row in _rows(sheet)] == ["fees", "(none)"]
     assert sheet["I1"].value == "Scored"
+    assert "$I2<10" in [rule.formula[0] for area in sheet.conditional_formatting for rule in area.rules]
 
 
 # All of them together
@@ -532,11 +484,7 @@ def _usage_in(path: Path) -> dict[str, Any]:
             2,
             "would be in r.xlsx, which is the report and not a folder",
         ),
-        (
-            ["--json", "a", "--csv", "a"],
-            2,
-            "would be in a, which is the output of --json and not a folder",
-        ),
+        (["--json", "a", "--csv", "a"], 2, "would be in a, which is the output of --json and not a folder"),
         (
             ["-o", "a/r.xlsx", "--csv", "a/c", "--json", "a"],
             2,
@@ -608,6 +556,10 @@ def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> Non
         (["--baseline", "b.xlsx", "--json", "b.xlsx"], "b.xlsx: is the baseline"),
         (["--json", "rubric.yaml"], "rubric.yaml: is the rubric"),
         (["--junit", "link"], "link: is the input"),
+        (["--html", "r.xlsx"], "r.xlsx: is the report; choose another name with --html"),
+        (["--html", "x", "--json", "x"], "x: is the output of --json; choose another name with --html"),
+        (["--html", "x", "--junit", "x"], "x: is the output of --html; choose another name with --junit"),
+        (["--html-no-texts"], "--html-no-texts needs a page; add --html PATH or [report] html = true"),
     ],
 )
 def test_no_output_is_written_over_another_file_of_the_run(

@@ -227,16 +227,6 @@ def test_runs_of_no_and_of_one_row(tmp_path: Path, rows: int) -> None:
     assert read(target)["rows"] == list(range(2, 2 + rows))
 
 
-def test_only_settings_that_differ_are_listed_with_their_place(tmp_path: Path) -> None:
-    configuration = {"judge": {
-        "provider": {"value": "offline", "source": "command line --judge"},
-        "max_attempts": {"value": 5, "source": "default"},
-    }}  # fmt: skip
-    html = page_of(tmp_path / "p.html", [plain_result()], configuration=configuration).read_text("utf-8")
-    assert "<td>[judge] provider</td><td>offline</td><td>command line --judge</td>" in html
-    assert "max_attempts" not in html
-
-
 # What fits
 
 
@@ -470,32 +460,6 @@ def test_the_key_writes_it_beside_the_report(run_cli: Run, sheet: Path, tmp_path
     assert run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html-no-texts").code == 0
     page = read(tmp_path / "r.html")
     assert (page["meta"]["hasTexts"], page["meta"]["sliceBy"]) == (False, "Bot_A")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--html", "in.xlsx"], "in.xlsx: is the input; choose another name with --html"),
-        (["--html", "r.xlsx"], "r.xlsx: is the report; choose another name with --html"),
-        (["--html", "x", "--json", "x"], "x: is the output of --json; choose another name with --html"),
-        (["--html", "x", "--junit", "x"], "x: is the output of --html; choose another name with --junit"),
-        (
-            ["--html", "my.ini", "--config", "my.ini"],
-            "my.ini: is the configuration; choose another name with --html",
-        ),
-        (["--html-no-texts"], "--html-no-texts needs a page; add --html PATH or [report] html = true"),
-    ],
-)
-def test_no_other_file_is_overwritten(
-    run_cli: Run, sheet: Path, tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    (tmp_path / "my.ini").write_text("[judge]\nprovider = offline\n", encoding="utf-8")
-    before = sheet.read_bytes()
-    ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", *arguments)
-    assert ended.code == 2
-    assert message in ended.err
-    assert sheet.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "my.ini"]
 
 
 def test_a_case_shows_its_latency_and_cost(run_cli: Run, tmp_path: Path) -> None:

@@ -87,10 +87,7 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
             case_of({"context_precision": 0.0}, {"context_precision": against("chunk", *"abc", rank=1)[:-1]}),
             USELESS,
         ),
-        (
-            case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", "A.")}),
-            LEFT_OUT,
-        ),
+        (case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", "A.")}), LEFT_OUT),
         (
             case_of({"answer_correctness": 0.5}, {"answer_correctness": against("response", "A.")}),
             EXTRA.format(""),
@@ -98,14 +95,8 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
         (case_of({"answer_relevancy": 0.79}), NO_ACTION),  # no evidence
         (case_of({"answer_relevancy": 0.79}, {"answer_relevancy": ASKED}), RELEVANCY),
         (case_of({"answer_relevancy": 0.8}), NO_ACTION),
-        (
-            case_of({"answer_relevancy": 0.1}, response=""),
-            NOTHING_SAID,
-        ),
-        (
-            case_of({"answer_relevancy": 0.1}, {"answer_relevancy": ASKED}, chunks=()),
-            f"{EMPTY} {RELEVANCY}",
-        ),
+        (case_of({"answer_relevancy": 0.1}, response=""), NOTHING_SAID),
+        (case_of({"answer_relevancy": 0.1}, {"answer_relevancy": ASKED}, chunks=()), f"{EMPTY} {RELEVANCY}"),
         (
             case_of({"faithfulness": None}),
             "Judge this case again: Faithfulness (truncated) could not be scored.",

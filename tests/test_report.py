@@ -296,11 +296,7 @@ def _content(best: int, other: int) -> str:
         ({"A": [*_LEAD, *[None] * 5], "B": [*_BEHIND, *[0.7] * 5]}, "timeout", _UNJUDGED),
         ({"A": [*_LEAD, *[0.4] * 9], "B": [*_BEHIND, *[None] * 9]}, "timeout", _UNJUDGED),
         # What a third bot lacks does not touch the lead over the second; its own place is open.
-        (
-            {"A": _LEAD, "B": _BEHIND, "C": _THIRD_MISSING},
-            "timeout",
-            "significant",
-        ),
+        ({"A": _LEAD, "B": _BEHIND, "C": _THIRD_MISSING}, "timeout", "significant"),
         # Unless the rows on which the third was judged are others than the rest.
         (
             {

@@ -60,19 +60,7 @@ BY_HAND = [
     ("axyz", "ab", 1 / 2, 1 / 4, 1 / 3, 1, 1 / 2, 1 / 2, 1 / 2, 1, 1 / IDEAL_2),
     ("xxa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1, 1 / log2(3)),
     ("aab", "ab", 1, 1, 1, 1, 1, 1, 1, 1, 1),
-    (
-        "xyab",
-        "ab",
-        1,
-        1 / 2,
-        2 / 3,
-        1 / 3,
-        (1 / 3 + 2 / 4) / 2,
-        0,
-        0,
-        0,
-        (1 / log2(4) + 1 / log2(5)) / IDEAL_2,
-    ),
+    ("xyab", "ab", 1, 1 / 2, 2 / 3, 1 / 3, 5 / 12, 0, 0, 0, (1 / log2(4) + 1 / log2(5)) / IDEAL_2),
     ("xy", "ab", 0, 0, 0, 0, 0, 0, 0, 0, 0),
     ("", "ab", 0, 0, 0, 0, 0, 0, 0, 0, 0),
     ("ab", "", None, None, None, None, None, None, None, None, None),
@@ -612,19 +600,6 @@ def test_rows_are_counted_as_in_every_other_input(tmp_path):
             evaluate_files(path, gold)
 
 
-def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
-    """The dimension that a sheet declares is not believed."""
-    write_documents(tmp_path / "honest.xlsx", "doc_ids", [(f"q{number}", ["a"]) for number in range(9)])
-    with (
-        zipfile.ZipFile(tmp_path / "honest.xlsx") as honest,
-        zipfile.ZipFile(tmp_path / "r.xlsx", "w") as lying,
-    ):
-        for name in honest.namelist():
-            lying.writestr(name, honest.read(name).replace(b'ref="A1:D10"', b'ref="A1:B2"'))
-        assert b'"A1:B2"' in lying.read("xl/worksheets/sheet1.xml")
-    assert len(list(documents(tmp_path / "r.xlsx"))) == 9
-
-
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_csv_may_be_separated_by_semicolons(tmp_path, mark):
     """As Excel writes it in many countries. A header with a comma is separated by commas, whatever else it holds."""
@@ -772,15 +747,6 @@ def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
         list(documents(tmp_path / "r.xlsx"))
 
 
-def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
-    """The size that the archive's own directory declares is enough to turn it away."""
-    with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
-        archive.writestr("[Content_Types].xml", "")
-        archive.infolist()[0].file_size = 510 * 2**20
-    with pytest.raises(TableError, match=r"would unpack to 510 MB, more than the 500 MB allowed"):
-        list(documents(tmp_path / "r.xlsx"))
-
-
 def test_only_so_many_problems_are_spelled_out(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("qid,doc_ids\n" + "1,a b\n" * 1020)
@@ -828,66 +794,17 @@ def scored(folder: Path, name: str, qids: list[str], cutoffs: tuple[int, ...] = 
     return folder / name
 
 
-def test_a_workbook_has_typed_cells_and_its_tables_can_be_used(tmp_path):
+def test_query_ids_of_a_workbook_stay_text(tmp_path):
+    """What else is on the sheets is in whole_report.txt, and how they look in look.json."""
     from openpyxl import load_workbook
 
-    book = load_workbook(scored(tmp_path, "scores.xlsx", ["01", "=1+1", "<r>x</r>"], (1, 2)))
-    assert book.sheetnames == ["Retrieval", "Summary"]
-    header, *lines = book["Retrieval"].iter_rows(values_only=True)
-    assert header == (
-        *("Query ID", "Doc Recall", "Doc Precision", "Doc F1", "NDCG@10", "Reciprocal Rank"),
-        *(
-            "Average Precision",
-            "Doc Recall@1",
-            "Doc Precision@1",
-            "NDCG@1",
-            "Doc Recall@2",
-            "Doc Precision@2",
-        ),
-        *(
-            "NDCG@2",
-            "Hit Rate@1",
-            "Hit Rate@2",
-            "Retrieved Docs",
-            "Gold Docs",
-            "Correct Docs",
-            "First Hit at Rank",
-            "Has Result?",
-        ),
-    )
-    ndcg = pytest.approx(1 / log2(3))
-    values = (
-        1,
-        1 / 2,
-        pytest.approx(2 / 3),
-        ndcg,
-        1 / 2,
-        1 / 2,
-        0,
-        0,
-        0,
-        1,
-        1 / 2,
-        ndcg,
-        0,
-        1,
-        2,
-        1,
-        1,
-        2,
-        "YES",
-    )
-    assert [line[0] for line in lines] == ["01", "=1+1", "<r>x</r>", "last"]
-    assert all(line[1:] == values for line in lines[:3])
-    assert lines[3] == ("last", *[None] * 14, 0, 0, 0, None, "YES")
-    sheet = book["Retrieval"]
-    assert {cell.data_type for cell in sheet["A"]} == {"s"}, "no formula comes from data"
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B2", "A1:T5")
-    assert (sheet["B2"].number_format, sheet["P2"].number_format) == ("0.00", "#,##0")
+    ids = ["01", "=1+1", "<r>x</r>"]
+    book = load_workbook(scored(tmp_path, "scores.xlsx", ids, (1, 2)))
+    assert [cell.value for cell in book["Retrieval"]["A"][1:]] == [*ids, "last"]
+    assert {cell.data_type for cell in book["Retrieval"]["A"]} == {"s"}, "no formula comes from data"
     summary = {row[0]: row[1:] for row in book["Summary"].iter_rows(min_row=2, values_only=True)}
     assert summary["Doc Precision"] == (1 / 2, 3, None)
     assert summary["Not applicable, without gold documents"] == (None, 1, "last")
-    assert summary["Results without a reference, left out"] == (None, 0, None)
 
 
 @pytest.mark.parametrize("qid", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1+1", "＋1", "－1", "＠x"])

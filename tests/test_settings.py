@@ -164,11 +164,7 @@ def test_precedence(folder: Path, levels: str, expected: str, source: str) -> No
             {"model": "m", "temperature": 1},
             {"openai.model": "m", "openai.temperature": 1},
         ),
-        (
-            "[judge]\nprovider = openai",
-            {"model": "m", "judge.provider": "azure"},
-            {"azure.deployment": "m"},
-        ),
+        ("[judge]\nprovider = openai", {"model": "m", "judge.provider": "azure"}, {"azure.deployment": "m"}),
         ("[azure]\ndeployment = d", {"model": None, "temperature": None}, {"azure.deployment": "d"}),
         ("", {"azure.deployment": "gpt-4o-mini"}, {"azure.deployment": "gpt-4o-mini"}),
     ],
@@ -460,137 +456,76 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
     assert str(loaded.sources["azure.deployment"]) == "config.ini line 5"
 
 
+NO_PAIR = "is not of the form key = value (keys are plain words; ':' is not a separator)"
+
+
 @pytest.mark.parametrize(
     ("ini", "expected"),
     [
         (
             "[azure]\ntemperature = 0\n\n[azure]\ntemperature = 1\n",
             [
-                "config.ini, line 4, [azure]: occurs already in line 1; keep one of them",
-                "config.ini, line 5, [azure] temperature: occurs already in line 2; keep one of them",
+                "line 4, [azure]: occurs already in line 1; keep one of them",
+                "line 5, [azure] temperature: occurs already in line 2; keep one of them",
             ],
         ),
         (
             f"api_key = {CANARY}\n[azure]",
-            ["config.ini, line 1: comes before the first [section]; move it into a section"],
+            ["line 1: comes before the first [section]; move it into a section"],
         ),
-        ("[azure\nauth = key\n", ["config.ini, line 1: a section is written [name]; add the missing ]"]),
-        (
-            f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
-            [
-                f"config.ini, line {line}: is not of the form key = value "
-                "(keys are plain words; ':' is not a separator)"
-                for line in (2, 4)
-            ],
-        ),
-        (
-            f"[azure]\napi_key: {CANARY}==\n",
-            [
-                "config.ini, line 2: is not of the form key = value "
-                "(keys are plain words; ':' is not a separator)"
-            ],
-        ),
+        ("[azure\nauth = key\n", ["line 1: a section is written [name]; add the missing ]"]),
+        (f"[azure]\n{CANARY}\n# =\n{CANARY}\n", [f"line 2: {NO_PAIR}", f"line 4: {NO_PAIR}"]),
+        (f"[azure]\napi_key: {CANARY}==\n", [f"line 2: {NO_PAIR}"]),
         (
             f"[azure]\nendpoint = https://r.example.com\n  api_key = {CANARY}\n",
-            [
-                "config.ini, line 2, [azure] endpoint: the value continues in an indented line below; "
-                "remove the indent"
-            ],
+            ["line 2, [azure] endpoint: the value continues in an indented line below; remove the indent"],
         ),
-        (
-            "[bots]\nstrip_prefix: B\n",
-            [
-                "config.ini, line 2: is not of the form key = value "
-                "(keys are plain words; ':' is not a separator)"
-            ],
-        ),
+        ("[bots]\nstrip_prefix: B\n", [f"line 2: {NO_PAIR}"]),
         (
             "[azure]\ndeployment = a\ntemperature = 0\ntemperature = 1\ndeployment = b",
             [
-                "config.ini, line 4, [azure] temperature: occurs already in line 3; keep one of them",
-                "config.ini, line 5, [azure] deployment: occurs already in line 2; keep one of them",
+                "line 4, [azure] temperature: occurs already in line 3; keep one of them",
+                "line 5, [azure] deployment: occurs already in line 2; keep one of them",
             ],
         ),
-        (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),
+        (f"[{CANARY}]\nx = 1\n", ["line 1: no such section"]),
     ],
 )
 def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) -> None:
     """Duplicates, stray lines and continued values, by line, all at once, without showing them."""
-    assert problems(folder, ini)[: len(expected)] == expected
+    assert problems(folder, ini)[: len(expected)] == [f"config.ini, {each}" for each in expected]
+
+
+NO_EMBEDDINGS = "(RAG Eval uses no embeddings; remove it)"
+OWN_LIMITS = (
+    "no longer has an effect (a batch has as many requests and bytes as its provider allows); remove it"
+)
 
 
 @pytest.mark.parametrize(
     ("ini", "expected"),
     [
-        (
-            "[thresholds]\nfaithfullness = 0.4",
-            "config.ini, line 2, [thresholds] faithfullness: unknown key (did you mean 'faithfulness'?)",
-        ),
-        (
-            "[azure]\n\ntemprature = 0",
-            "config.ini, line 3, [azure] temprature: unknown key (did you mean 'temperature'?)",
-        ),
-        (
-            "[bots]\nzzz = 0",
-            "config.ini, line 2, [bots] zzz: unknown key (known: strip_prefix)",
-        ),
-        (
-            "[Azure]\nendpoint = x",
-            "config.ini, line 1, [Azure]: unknown section (did you mean 'azure'?)",
-        ),
-        (
-            "[AZURE]\nendpoint = x",
-            "config.ini, line 1, [AZURE]: unknown section (did you mean 'azure'?)",
-        ),
-        (
-            "[DEFAULT]\nendpoint = x",
-            f"config.ini, line 1, [DEFAULT]: unknown section (known: {KNOWN})",
-        ),
-        (
-            "[xyz]",
-            f"config.ini, line 1, [xyz]: unknown section (known: {KNOWN})",
-        ),
-        (
-            "[embeddings]\nprovider = azure\nmodel = text-embedding-3-small",
-            "config.ini, line 1, [embeddings]: unknown section (RAG Eval uses no embeddings; remove it)",
-        ),
-        (
-            "[Embedding]",
-            "config.ini, line 1, [Embedding]: unknown section (RAG Eval uses no embeddings; remove it)",
-        ),
-        (
-            "[azure]\nembedding_deployment = e",
-            "config.ini, line 2, [azure] embedding_deployment: unknown key (RAG Eval uses no embeddings; remove it)",
-        ),
-        *(
-            (
-                f"[batch]\n{key} = 4",
-                f"config.ini, line 2, [batch] {key}: this key no longer has an effect (a batch has as many requests "
-                "and bytes as its provider allows); remove it",
-            )
-            for key in ("requests_per_file", "mb_per_file")
-        ),
-        (
-            "[weights]\nAlpha = 1",
-            "config.ini, line 2, [weights] alpha: unknown key (use answer_correctness)",
-        ),
-        (
-            "[Azure_OpenAI]",
-            "config.ini, line 1, [Azure_OpenAI]: unknown section (use [azure])",
-        ),
-        (
-            "[openai]\nendpoint = x",
-            "config.ini, line 2, [openai] endpoint: unknown key (use base_url)",
-        ),
-        (
-            "[toxicity]\nenabled = no",
-            "config.ini, line 2, [toxicity] enabled: unknown key (use [metrics] toxicity)",
-        ),
+        ("[thresholds]\nfaithfullness=1", "2, [thresholds] faithfullness: unknown key (did you mean 'faithfulness'?)"),
+        ("[azure]\n\ntemprature = 0", "3, [azure] temprature: unknown key (did you mean 'temperature'?)"),
+        ("[bots]\nzzz = 0", "2, [bots] zzz: unknown key (known: strip_prefix)"),
+        ("[Azure]\nendpoint = x", "1, [Azure]: unknown section (did you mean 'azure'?)"),
+        ("[AZURE]\nendpoint = x", "1, [AZURE]: unknown section (did you mean 'azure'?)"),
+        ("[DEFAULT]\nendpoint = x", f"1, [DEFAULT]: unknown section (known: {KNOWN})"),
+        ("[xyz]", f"1, [xyz]: unknown section (known: {KNOWN})"),
+        ("[embeddings]\nprovider = azure\nmodel = x", f"1, [embeddings]: unknown section {NO_EMBEDDINGS}"),
+        ("[Embedding]", f"1, [Embedding]: unknown section {NO_EMBEDDINGS}"),
+        ("[azure]\nembedding_deployment = e", f"2, [azure] embedding_deployment: unknown key {NO_EMBEDDINGS}"),
+        ("[batch]\nrequests_per_file = 4", f"2, [batch] requests_per_file: this key {OWN_LIMITS}"),
+        ("[batch]\nmb_per_file = 4", f"2, [batch] mb_per_file: this key {OWN_LIMITS}"),
+        ("[weights]\nAlpha = 1", "2, [weights] alpha: unknown key (use answer_correctness)"),
+        ("[Azure_OpenAI]", "1, [Azure_OpenAI]: unknown section (use [azure])"),
+        ("[openai]\nendpoint = x", "2, [openai] endpoint: unknown key (use base_url)"),
+        ("[toxicity]\nenabled = no", "2, [toxicity] enabled: unknown key (use [metrics] toxicity)"),
     ],
-)
+)  # fmt: skip
 def test_unknown_names_are_refused(folder: Path, ini: str, expected: str) -> None:
     """An unknown section or key, [DEFAULT] included, with the nearest valid name."""
-    assert problems(folder, ini) == [expected]
+    assert problems(folder, ini) == [f"config.ini, line {expected}"]
 
 
 def test_what_other_tools_call_differently_is_not_ours_and_its_name_here_is() -> None:
@@ -736,37 +671,6 @@ def test_several_processes_are_for_the_offline_judge(folder: Path, judge: str, w
     assert load(folder, text, overrides=offline).settings.evaluation.processes == 4
 
 
-@pytest.mark.parametrize(
-    ("key", "allowed", "refused"),
-    [
-        ("thresholds.faithfulness", "0 1", "-0.001 1.001"),
-        ("weights.faithfulness", "0 1000", "-0.001"),
-        ("azure.temperature", "0 2", "-0.001 2.001"),
-        ("judge.timeout_seconds", "0.001 86400", "0 86400.1"),
-        ("judge.max_attempts", "1 20", "0 21"),
-        ("evaluation.max_rows", "1 10000000", "0"),
-        ("evaluation.processes", "1", "0 65"),
-        ("evaluation.samples", "1 50", "0 51"),
-        ("report.html_mb", "1 1000", "0.999 1000.1"),
-        ("prices.input", "0 1000", "-0.001"),
-        ("prices.batch_factor", "0.001 1", "0 1.001"),
-        ("limits.max_cost", "0.001 1000", "0"),
-        ("limits.max_calls", "1 1000", "0 1.5"),
-        ("batch.finish_online_below", "0 1000", "-1"),
-    ],
-)
-def test_the_limits_of_a_number(folder: Path, key: str, allowed: str, refused: str) -> None:
-    section, name = key.split(".")
-    for value in allowed.split():
-        settings = load(folder, f"[{section}]\n{name} = {value}\n").settings
-        assert getattr(getattr(settings, section), name) == float(value)
-    for value in refused.split():
-        assert problems(folder, f"[{section}]\n{name} = {value}\n") == [
-            f"config.ini, line 2, [{section}] {name}: {value!r} is not allowed; expected "
-            f"{FIELDS[section, name].description}"
-        ]
-
-
 def test_what_a_value_of_a_setting_is_stays_out_of_messages_of_python() -> None:
     """A key may be among them."""
     assert "canary" not in repr(Given("canary", Source(Level.ENVIRONMENT, "A_KEY")))
@@ -806,12 +710,7 @@ def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("thresholds.faithfulness", "0", 0),
-        ("thresholds.faithfulness", "1", 1),
         ("thresholds.faithfulness", "1e-1", 0.1),
-        ("judge.max_attempts", "20", 20),
-        ("judge.timeout_seconds", "0.5", 0.5),
-        ("azure.temperature", "2", 2),
         ("toxicity.deployment", "", ""),
         ("openai.model", "org/model:7b", "org/model:7b"),
         ("evaluation.max_rows", "1000000", 1_000_000),
@@ -819,8 +718,7 @@ def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
         ("privacy.redact_pattern", r"\bCUST-\d+#;[ ]#%", r"\bCUST-\d+#;[ ]#%"),
     ],
 )
-def test_values_at_the_edge(folder: Path, key: str, value: str, expected: object) -> None:
-    """The ends of every range are allowed."""
+def test_values_are_read_as_they_are_meant(folder: Path, key: str, value: str, expected: object) -> None:
     section, name = key.split(".")
     settings = load(folder, f"[{section}]\n{name} = {value}\n").settings
     assert getattr(getattr(settings, section), name) == expected
@@ -931,31 +829,13 @@ def test_wrapping_of_a_key_is_removed(folder: Path, variable: str, key: str) -> 
 
 BAD_KEYS = {
     "the key contains white space; copy it again": ["ab cd", "ab\ncd", "ab\tcd", "ab\xa0cd", "ab\u2028cd"],
-    "the key contains an invisible or non-ASCII character; copy it again": [
-        "ab\u200bcd",
-        "\ufeffabcd",
-        "“abcd”",
-        "schlüssel",
-        "ab\x00cd",
-        "ab\x1bcd",
-        "ab\udc80",
-    ],
-    "this is a placeholder, not a key; enter the API key of your provider": [
-        "<your-key>",
-        "${X}",
-        "$KEY",
-        "{{ key }}".replace(" ", ""),
-        "%KEY%",
-        "your-api-key-here",
-        "YOUR_KEY",
-        "changeme",
-        "change-me",
-        "xxxxxxxx",
-        "sk-...",
-        "****",
-        "paste-key-here",
-        "TODO",
-    ],
+    "the key contains an invisible or non-ASCII character; copy it again": (
+        "ab\u200bcd \ufeffabcd “abcd” schlüssel ab\x00cd ab\x1bcd ab\udc80".split(" ")
+    ),
+    "this is a placeholder, not a key; enter the API key of your provider": (
+        "<your-key> ${X} $KEY {{key}} %KEY% your-api-key-here YOUR_KEY changeme change-me xxxxxxxx sk-... **** "
+        "paste-key-here TODO"
+    ).split(),
 }
 
 
@@ -1029,39 +909,34 @@ def test_good_endpoints(folder: Path, url: str) -> None:
     assert load(folder, environ=AZURE | {"AZURE_OPENAI_ENDPOINT": url}).settings.azure.endpoint == url
 
 
-BAD_URLS = [
-    ("http://r.openai.azure.com", "the URL must begin with https://; http is only for localhost, "),
-    ("http://127.0.0.1.example.com", "the URL must begin with https://; http is only for localhost, "),
-    ("http://localhost.example.com", "the URL must begin with https://; http is only for localhost, "),
-    ("http://2130706433", "the URL must begin with https://; http is only for localhost, "),
-    ("http://localhost@example.com", "the URL must begin with https://; http is only for localhost, "),
-    ("r.openai.azure.com", "the URL must begin with https:// and name a host"),
-    ("file:///etc/passwd", "the URL must begin with https:// and name a host"),
-    ("https://", "the URL must begin with https:// and name a host"),
-    ("ftp://r.example.com", "the URL must begin with https:// and name a host"),
-    (f"https://user:{CANARY}@r.example.com", "the URL must not contain a user name or password"),
-    ("https://@r.example.com", "the URL must not contain a user name or password"),
-    (f"https://r.example.com/?api-key={CANARY}", "the URL must not contain a query (?…) or fragment (#…)"),
-    ("https://r.example.com/?", "the URL must not contain a query (?…) or fragment (#…)"),
-    (f"https://r.example.com/#{CANARY}", "the URL must not contain a query (?…) or fragment (#…)"),
-    ("https://r.example.com:port", "this is not a URL"),
-    ("https://[::1", "this is not a URL"),
-    ("https://a b.example.com", "the URL contains white space, a backslash or a non-ASCII character"),
-    (
-        "https://r.example.com\n.evil.com",
-        "the URL contains white space, a backslash or a non-ASCII character",
-    ),
-    (
-        "https://evil.com\\@r.example.com",
-        "the URL contains white space, a backslash or a non-ASCII character",
-    ),
-    ("https://r\u200b.example.com", "the URL contains white space, a backslash or a non-ASCII character"),
-    ("https://your-resource.openai.azure.com/", "this is a placeholder, not the URL of a resource"),
-    ("https://<name>.openai.azure.com/", "this is a placeholder, not the URL of a resource"),
-]
+BAD_URLS = {
+    "the URL must begin with https://; http is only for localhost, ": [
+        "http://r.openai.azure.com", "http://127.0.0.1.example.com", "http://localhost.example.com",
+        "http://2130706433", "http://localhost@example.com",
+    ],
+    "the URL must begin with https:// and name a host": [
+        "r.openai.azure.com", "file:///etc/passwd", "https://", "ftp://r.example.com",
+    ],
+    "the URL must not contain a user name or password": [
+        f"https://user:{CANARY}@r.example.com", "https://@r.example.com",
+    ],
+    "the URL must not contain a query (?…) or fragment (#…)": [
+        f"https://r.example.com/?api-key={CANARY}", "https://r.example.com/?", f"https://r.example.com/#{CANARY}",
+    ],
+    "this is not a URL": ["https://r.example.com:port", "https://[::1"],
+    "the URL contains white space, a backslash or a non-ASCII character": [
+        "https://a b.example.com", "https://r.example.com\n.evil.com", "https://evil.com\\@r.example.com",
+        "https://r\u200b.example.com",
+    ],
+    "this is a placeholder, not the URL of a resource": [
+        "https://your-resource.openai.azure.com/", "https://<name>.openai.azure.com/",
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("url", "problem"), BAD_URLS)
+@pytest.mark.parametrize(
+    ("problem", "url"), [(problem, url) for problem, urls in BAD_URLS.items() for url in urls]
+)
 @pytest.mark.parametrize(
     ("provider", "variable", "key"),
     [("azure", "AZURE_OPENAI_ENDPOINT", "endpoint"), ("openai", "OPENAI_BASE_URL", "base_url")],
@@ -1317,11 +1192,7 @@ def test_missing_azure_credentials(folder: Path) -> None:
         ),
         ("azure", AZURE, None),
         ("openai", AZURE, "OpenAI credentials not found: api_key not set."),
-        (
-            "openai",
-            {"OPENAI_BASE_URL": "https://llm.example.com/v1"},
-            "OpenAI credentials not found: api_key",
-        ),
+        ("openai", {"OPENAI_BASE_URL": "https://x.example.com/v1"}, "OpenAI credentials not found: api_key"),
         ("openai", {"OPENAI_API_KEY": CANARY}, None),
         ("openai", {"OPENAI_BASE_URL": "http://localhost:8000/v1"}, None),
         ("openai", {"OPENAI_BASE_URL": "https://[::1]/v1"}, None),
@@ -1336,9 +1207,8 @@ def test_credentials_are_required_for_the_chosen_provider(
     if missing is None:
         loaded.require_credentials()
         return
-    with pytest.raises(SettingsError, match=re.escape(missing)) as caught:
+    with pytest.raises(SettingsError, match=f"^{re.escape(missing)}"):
         loaded.require_credentials()
-    assert str(caught.value).startswith(missing)
 
 
 @pytest.mark.parametrize("ini", ["", "[openai]\napi_key =\n"])

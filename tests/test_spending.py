@@ -15,12 +15,11 @@ import pytest
 from conftest import Run, azure, read_sheet, with_json_and_page
 from defusedxml import ElementTree
 from fake_judge import FakeJudge, error
-from files import BAD, CONTEXT, GOOD, HEADER, write_table
+from files import BAD, CONTEXT, GOOD, HEADER, ods_row, open_document, write_table
 from openpyxl import load_workbook
 from report_cases import facts_of, plain_result, summary_of
 from scipy import stats
 from test_scoring import WEIGHTS, flat, result
-from test_workbook import ods_row, open_document
 
 from rag_eval import frames
 from rag_eval.errors import InputError
