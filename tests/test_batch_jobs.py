@@ -19,16 +19,14 @@ from files import ROOT, sheet_of
 from forking import Forker
 from test_batches import (
     RUN,
+    Job,
     azure,
-    configure,
-    distinct,
-    online,
+    job,
     openai,
     pass_time,
+    sent_once,
     server,
     submit_under,
-    tables,
-    through,
 )
 from test_history import INSTALLED, as_cron_does
 from test_store_damage import change
@@ -36,7 +34,7 @@ from test_store_damage import change
 from rag_eval.cli.batching import poll_pauses, waiting_line
 from rag_eval.store.batch_records import BatchRecord
 
-__all__ = ["server"]
+__all__ = ["job", "server"]
 
 UPLOAD, READY, DELETE = "POST /files", "GET /files/*", "DELETE /files/*"
 CREATE, LIST, POLL = "POST /batches", "GET /batches", "GET /batches/*"
@@ -64,7 +62,7 @@ def undisturbed(forker: Forker, tmp_path_factory: pytest.TempPathFactory) -> tup
     """What is reported of one row where nothing goes wrong, and the number of calls that are paid."""
     folder = tmp_path_factory.mktemp("undisturbed")
     sheet_of(folder / "in.xlsx", rows=1)
-    configure(folder, SHORT_RUN)
+    (folder / "config.ini").write_text(SHORT_RUN)
     with running_batches() as server:
         while forker.run(folder, *RUN, "--batch", variables=openai(server)).code == 75:
             server.end()
@@ -114,18 +112,16 @@ def named(wrong: Wrong | list[Wrong]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [*([each] for each in ONCE), *TWICE], ids=named)
 def test_answers_that_are_wrong_once_pay_nothing_twice(
-    run_cli: Run,
+    job: Job,
     server: BatchServer,
-    tmp_path: Path,
     undisturbed: tuple[Any, int],
     wrong: list[Wrong],
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, SHORT_RUN)
+    job.configure(SHORT_RUN)
     server.wrong.extend(wrong)
     codes = []
     while not codes or codes[-1] in (75, 4):
-        codes.append(run_cli(*RUN, "--batch", **openai(server)).code)
+        codes.append(job.run().code)
         server.end()
         pass_time()
         assert len(codes) < 12, codes
@@ -137,7 +133,7 @@ def test_answers_that_are_wrong_once_pay_nothing_twice(
 
 def assert_is_undisturbed(server: BatchServer, undisturbed: tuple[Any, int]) -> None:
     assert server.wrong == [], "it was given"
-    assert distinct(server)
+    assert sent_once(server)
     assert (read_sheet(Path("r.xlsx"), "Per-Query Metrics"), len(server.lines)) == undisturbed
     assert server.open() == []
 
@@ -156,24 +152,23 @@ CANCELLED = [
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", CANCELLED, ids=named)
 def test_answers_that_are_wrong_once_while_a_batch_is_cancelled_lose_no_finished_reply(
-    run_cli: Run, server: BatchServer, tmp_path: Path, undisturbed: tuple[Any, int], wrong: list[Wrong]
+    job: Job, server: BatchServer, undisturbed: tuple[Any, int], wrong: list[Wrong]
 ) -> None:
     """Three calls are finished; the first look finds the batch being cancelled."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, SHORT_RUN)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    job.configure(SHORT_RUN)
+    assert job.run().code == 75
     server.wrong.extend(wrong)
     codes = []
     while not codes or codes[-1] in (75, 4):
-        codes.append(run_cli(*RUN, "--batch-cancel", **openai(server)).code)
+        codes.append(job.command("--batch-cancel").code)
         for batch in server.open():
             if batch.status == "cancelling":
                 server.end_one(batch, "cancelled", done=3)
         pass_time()
         assert len(codes) < 12, codes
     assert (codes[-1], len(server.lines), server.files) == (0, 3, {})
-    configure(tmp_path, SHORT_RUN.replace("max_attempts = 1", "max_attempts = 2"))
-    assert through(run_cli, server)[-1] == 0
+    job.configure(SHORT_RUN.replace("max_attempts = 1", "max_attempts = 2"))
+    assert job.through()[-1] == 0
     assert_is_undisturbed(server, undisturbed)
 
 
@@ -186,15 +181,14 @@ EXPIRED = [
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", EXPIRED, ids=named)
 def test_a_file_that_is_wrong_once_after_a_batch_expired_pays_nothing_twice(
-    run_cli: Run, server: BatchServer, tmp_path: Path, undisturbed: tuple[Any, int], wrong: Wrong
+    job: Job, server: BatchServer, undisturbed: tuple[Any, int], wrong: Wrong
 ) -> None:
     """Three calls are finished, and the errors of the others are in a file of their own."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, SHORT_RUN.replace("max_attempts = 1", "max_attempts = 3"))
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    job.configure(SHORT_RUN.replace("max_attempts = 1", "max_attempts = 3"))
+    assert job.run().code == 75
     server.end("expired", done=3)
     server.wrong.append(wrong)
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
     assert_is_undisturbed(server, undisturbed)
 
 
@@ -202,15 +196,13 @@ CAP = "0.12"
 
 
 @pytest.mark.slow
-def test_ten_commands_under_one_cap_spend_no_more_than_it(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_ten_commands_under_one_cap_spend_no_more_than_it(job: Job, server: BatchServer) -> None:
     """The server's own sum of what it served, at the price of a batch, is within the cap and is what is reported."""
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
+    job.sheet(3)
+    job.configure("[prices]\ninput = 100\noutput = 10\n")
     codes = []
     for _ in range(10):
-        codes.append(run_cli(*RUN, "--batch", "--max-cost", CAP, "--json", "r.json", **openai(server)).code)
+        codes.append(job.run("--max-cost", CAP, "--json", "r.json").code)
         server.end()
     assert codes[0] == 75
     assert codes[-1] == 4, codes
@@ -218,29 +210,27 @@ def test_ten_commands_under_one_cap_spend_no_more_than_it(
     (preflight,) = [each for each in server.judge.requests if each.task == "preflight"]
     paid = lines + _cost_of(preflight.prompt, '{"ready": true}')
     assert float(CAP) / 10 < paid <= float(CAP)
-    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    usage = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert usage["cost"] == pytest.approx(paid)
     assert usage["calls"] == len(server.lines)
     sent = len(server.judge.requests)
-    assert through(run_cli, server, "--max-cost", "1000")[-1] == 0, "and a higher cap goes on from there"
-    assert distinct(server)
-    assert len(server.lines) == 3 * 19
+    assert job.through("--max-cost", "1000")[-1] == 0, "and a higher cap goes on from there"
+    assert sent_once(server) == 3 * 19
     assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
 
 
 def test_a_cap_says_what_it_holds_back_and_holds_back_less_when_usage_is_known(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, server: BatchServer
 ) -> None:
     """At 2.3 times the true cost. Without it, a wave is one batch."""
-    sheet_of(tmp_path / "in.xlsx", rows=4)
-    configure(tmp_path, "[prices]\ninput = 2.5\noutput = 10\n")
-    command = (*RUN, "--json", "r.json", "--batch")
-    assert through(run_cli, server, "--json", "r.json")[-1] == 0
-    cost = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"]
+    job.sheet(4)
+    job.configure("[prices]\ninput = 2.5\noutput = 10\n")
+    assert job.through("--json", "r.json")[-1] == 0
+    cost = json.loads(Path("r.json").read_text())["end"]["usage"]["cost"]
     served, before = len(server.lines), len(server.uploads)
     said, code = [], 75
     while code == 75:
-        ended = run_cli(*command, "--max-cost", str(2.3 * cost), **openai(server))
+        ended = job.run("--json", "r.json", "--max-cost", str(2.3 * cost))
         code = ended.code
         said += re.findall(
             r"^(\S+) calls? (?:is|are) held back by --max-cost, (.*)$", ended.out, re.MULTILINE
@@ -258,7 +248,7 @@ def test_a_cap_says_what_it_holds_back_and_holds_back_less_when_usage_is_known(
 
 @pytest.mark.slow
 def test_replies_that_are_longer_than_all_before_exceed_no_cap_and_are_not_lost(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, server: BatchServer
 ) -> None:
     """The provider cuts them at the limit that was held back for them; what was cut is requested with more room."""
     cut = []
@@ -279,40 +269,37 @@ def test_replies_that_are_longer_than_all_before_exceed_no_cap_and_are_not_lost(
         return json_answer(200, document)
 
     server.judge.always = wordy
-    sheet_of(tmp_path / "in.xlsx", rows=6)
-    configure(tmp_path, "[prices]\ninput = 2.5\noutput = 10\n")
-    assert through(run_cli, server, "--json", "r.json", most=30)[-1] == 0
-    cost = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"]
-    expected = tables(tmp_path / "r.xlsx")
+    job.sheet(6)
+    job.configure("[prices]\ninput = 2.5\noutput = 10\n")
+    assert job.through("--json", "r.json", most=30)[-1] == 0
+    cost = json.loads(Path("r.json").read_text())["end"]["usage"]["cost"]
+    expected = job.tables()
     assert not any(cut)
     codes, cap = [75], f"{1.5 * cost:.6f}"
     while codes[-1] == 75:
-        codes.append(run_cli(*RUN, "--batch", "--json", "r.json", "--max-cost", cap, **openai(server)).code)
+        codes.append(job.run("--json", "r.json", "--max-cost", cap).code)
         server.end()
     assert any(cut)
-    assert json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"] <= float(cap)
+    assert json.loads(Path("r.json").read_text())["end"]["usage"]["cost"] <= float(cap)
     if codes[-1] == 4:
-        assert through(run_cli, server, "--max-cost", f"{5 * cost:.6f}", most=30)[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
+        assert job.through("--max-cost", f"{5 * cost:.6f}", most=30)[-1] == 0
+    assert job.tables() == expected
 
 
-def test_the_cost_of_batches_includes_that_of_commands_without_them(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_the_cost_of_batches_includes_that_of_commands_without_them(job: Job, server: BatchServer) -> None:
     """Each command reports what it sent or took in, next to what the run cost so far."""
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
-    command = (*RUN, "--json", "r.json")
-    assert run_cli(*command, "--max-calls", "9", **openai(server)).code == 4
-    single = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    job.sheet(2)
+    job.configure("[prices]\ninput = 100\noutput = 10\n")
+    assert job.command("--json", "r.json", "--max-calls", "9").code == 4
+    single = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert single["requests"] == len(server.judge.requests) == 9
-    ended = run_cli(*command, "--batch", **openai(server))
+    ended = job.run("--json", "r.json")
     while ended.code == 75:
         before = len(server.lines)
         server.end()
-        ended = run_cli(*command, "--batch", **openai(server))
+        ended = job.run("--json", "r.json")
     assert ended.code == 0
-    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    usage = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert usage["requests"] == len(server.judge.requests)
     preflights = [each.prompt for each in server.judge.requests if each.task == "preflight"]
     assert usage["earlier_requests"] == 9 + 1 + before
@@ -326,7 +313,7 @@ def test_the_cost_of_batches_includes_that_of_commands_without_them(
 
 
 def test_every_option_that_the_guide_lists_with_batches_can_be_used_with_them(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, server: BatchServer
 ) -> None:
     text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
     table = text.partition("|Option|With `--batch`|\n")[2].partition("\n\n")[0]
@@ -334,30 +321,27 @@ def test_every_option_that_the_guide_lists_with_batches_can_be_used_with_them(
         each for line in table.splitlines()[1:] for each in re.findall("`(--.*?)`", line.split("|")[1])
     ]
     assert len(options) > 4
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[prices]\ninput = 1\noutput = 1\n")
+    job.configure("[prices]\ninput = 1\noutput = 1\n")
     values = {"--batch-wait 120": "0.001", "--max-cost": "9", "--max-calls": "100"}
     for option in options:
         name, value = option.split()[0], values.get(option)
-        ended = run_cli(*RUN, "--batch", name, *filter(None, [value]), **openai(server))
+        ended = job.run(name, *filter(None, [value]))
         assert ended.code == (0 if name == "--batch-cancel" else 75), (option, ended.err)
         server.end()
     assert "use `--report-only` instead of `--batch`" in text
-    assert run_cli(*RUN, "--report-only", **openai(server)).code == 4
-    assert (tmp_path / "r.xlsx").exists()
+    assert job.command("--report-only").code == 4
+    assert Path("r.xlsx").exists()
 
 
-def test_results_without_a_count_cost_the_most_that_they_can(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
+def test_results_without_a_count_cost_the_most_that_they_can(job: Job, server: BatchServer) -> None:
+    job.sheet(3)
+    job.configure("[prices]\ninput = 100\noutput = 10\n")
     server.judge.always = without_count
     for _ in range(10):
-        code = run_cli(*RUN, "--batch", "--max-cost", CAP, "--json", "r.json", **openai(server)).code
+        code = job.run("--max-cost", CAP, "--json", "r.json").code
         server.end()
     assert code == 4
-    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    usage = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert usage["uncounted_cost"] == pytest.approx(usage["cost"])
     assert 0 < usage["cost"] <= float(CAP)
     assert usage["uncounted"] == len(server.judge.requests)
@@ -376,13 +360,10 @@ def _cost_of(prompt: str, reply: str) -> float:
     return (100 * len(prompt.split()) + 10 * len(reply.split())) / 1e6
 
 
-def test_a_batch_that_the_provider_has_lost_is_requested_again(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_a_batch_that_the_provider_has_lost_is_requested_again(job: Job, server: BatchServer) -> None:
+    assert job.run().code == 75
     server.batches.clear()
-    said = looks(run_cli, server)
+    said = looks(job, server)
     assert [sentence.partition(" (")[0] for sentence in said] == [
         "Batch batch-1: the provider does not find it with this key"
     ] * 3
@@ -393,31 +374,27 @@ def test_a_batch_that_the_provider_has_lost_is_requested_again(
         "(3 looks, at least 10 minutes apart); calls without a result are requested again."
     )
     assert [len(batch.lines) for batch in server.open()] == [11]
-    assert through(run_cli, server)[-1] == 0
-    assert distinct(server)
-    assert len(server.lines) == 19
+    assert job.through()[-1] == 0
+    assert sent_once(server) == 19
 
 
-def test_results_that_the_provider_has_lost_are_requested_again(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_results_that_the_provider_has_lost_are_requested_again(job: Job, server: BatchServer) -> None:
+    assert job.run().code == 75
     server.end()
     (lost,) = [name for name in server.files if name.startswith("out-")]
     del server.files[lost]
-    said = looks(run_cli, server)
+    said = looks(job, server)
     assert all("Batch batch-1: 11 of 11 results are missing (" in sentence for sentence in said)
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
     assert len(server.lines) == 11 + 19
 
 
-def looks(run_cli: Run, server: BatchServer) -> list[str]:
+def looks(job: Job, server: BatchServer) -> list[str]:
     """What three looks say that miss something. Until the last, nothing is sent or deleted, however often one looks."""
     said = []
     for number in (1, 2, 3):
         before = (len(server.uploads), [*server.files])
-        ended = run_cli(*RUN, "--batch", "--manifest", "m.json", **openai(server))
+        ended = job.run("--manifest", "m.json")
         said.append(ended.err)
         assert ended.code == 75
         if number == 3:
@@ -428,100 +405,84 @@ def looks(run_cli: Run, server: BatchServer) -> list[str]:
             in json.loads(Path("m.json").read_text())["reason"]
         )
         for _ in range(2):
-            assert run_cli(*RUN, "--batch", **openai(server)).err == ended.err
+            assert job.run().err == ended.err
         assert (len(server.uploads), [*server.files]) == before
         pass_time()
     return [sentence.removeprefix("rag-eval: ").strip() for sentence in said]
 
 
 @pytest.mark.slow
-def test_a_queue_that_takes_nothing_at_first_is_sent_less_at_once(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_a_queue_that_takes_nothing_at_first_is_sent_less_at_once(job: Job, server: BatchServer) -> None:
     """The refusal comes with the request that creates the batch. Nothing waits then, and nothing is reported yet."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
     refusals = iter([full, full])
     server.hook = lambda event: next(refusals, None) if event == "POST /batches" else None
-    ended = run_cli(*RUN, "--batch", **openai(server))
+    ended = job.run()
     assert ended.code == 75
     assert ended.err.count("The provider's quota of enqueued tokens is used up; at most about ") == 2
-    assert not (tmp_path / "r.xlsx").exists()
+    assert not Path("r.xlsx").exists()
     (batch,) = server.open()
     assert 0 < len(batch.lines) < 11
     assert list(server.files) == [batch.input_file], "what was refused is deleted"
-    assert through(run_cli, server, most=30)[-1] == 0
-    assert distinct(server)
-    assert len(server.lines) == 19
+    assert job.through(most=30)[-1] == 0
+    assert sent_once(server) == 19
 
 
-def test_a_queue_that_refuses_even_one_call_stops_the_job(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
+def test_a_queue_that_refuses_even_one_call_stops_the_job(job: Job, server: BatchServer) -> None:
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
     server.hook = lambda event: full if event == "POST /batches" else None
-    ended = run_cli(*RUN, "--batch", **openai(server))
+    ended = job.run()
     assert (ended.code, "has no room for even one call" in ended.err) == (4, True)
-    assert (server.lines, server.files, (tmp_path / "r.xlsx").exists()) == ([], {}, False)
+    assert (server.lines, server.files, Path("r.xlsx").exists()) == ([], {}, False)
 
 
-def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(job: Job, server: BatchServer) -> None:
     """Of eleven calls in three files, where the second finds the queue full."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
     answers = iter([None, full])
     server.hook = lambda event: next(answers, None) if event == "POST /batches" else None
-    assert submit_under({"most_requests": 4}, server, tmp_path) == 4
+    assert submit_under({"most_requests": 4}, server) == 4
     assert server.calls.count("POST /files") == 2
     assert [len(batch.lines) for batch in server.open()] == [4]
-    assert through(run_cli, server, most=30)[-1] == 0
-    assert distinct(server)
-    assert len(server.lines) == 19
+    assert job.through(most=30)[-1] == 0
+    assert sent_once(server) == 19
 
 
-def test_max_calls_counts_over_all_commands(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    codes = [
-        run_cli(*RUN, "--batch", "--max-calls", "25", **openai(server)).code
-        for _ in range(4)
-        if not server.end()
-    ]
+def test_max_calls_counts_over_all_commands(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    codes = [job.run("--max-calls", "25").code for _ in range(4) if not server.end()]
     assert codes == [75, 75, 4, 4]
     assert len(server.judge.requests) == 25
 
 
 @pytest.mark.parametrize(("most", "codes", "lines"), [(39, [0], 0), (38, [4, 4], 0), (20, [75, 4], 19)])
 def test_what_is_sent_online_counts_once_and_over_all_commands(
-    run_cli: Run, server: BatchServer, tmp_path: Path, most: int, codes: list[int], lines: int
+    job: Job, server: BatchServer, most: int, codes: list[int], lines: int
 ) -> None:
     """Calls beyond the cap are more than the last ones, so they go into a batch."""
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    configure(tmp_path, "[batch]\nfinish_online_below = 1000\n")
+    job.sheet(2)
+    job.configure("[batch]\nfinish_online_below = 1000\n")
     for code in codes:
-        assert run_cli(*RUN, "--batch", "--max-calls", most, **openai(server)).code == code
+        assert job.run("--max-calls", most).code == code
         server.end()
     assert (len(server.lines), len(server.judge.requests)) == (lines, most)
 
 
 @pytest.mark.slow
-def test_fresh_from_cron_comes_to_its_end(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[cache]\nenabled = true\n")
-    assert through(run_cli, server) == [75, 75, 75, 0]
+def test_fresh_from_cron_comes_to_its_end(job: Job, server: BatchServer) -> None:
+    job.configure("[cache]\nenabled = true\n")
+    assert job.through() == [75, 75, 75, 0]
     for times in (2, 3):
-        assert through(run_cli, server, "--fresh") == [75, 75, 75, 0], "every call is made again, and once"
+        assert job.through("--fresh") == [75, 75, 75, 0], "every call is made again, and once"
         assert len(server.lines) == times * 19
-    assert through(run_cli, server) == [0]
+    assert job.through() == [0]
 
 
-def test_usage_by_task_is_that_of_all_commands(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    configure(tmp_path, "[prices]\ninput = 1\noutput = 10\n")
-    assert through(run_cli, server, "--manifest", "m.json")[-1] == 0
-    usage = json.loads((tmp_path / "m.json").read_text())["usage"]
+def test_usage_by_task_is_that_of_all_commands(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    job.configure("[prices]\ninput = 1\noutput = 10\n")
+    assert job.through("--manifest", "m.json")[-1] == 0
+    usage = json.loads(Path("m.json").read_text())["usage"]
     assert (usage["calls"], usage["cached"], usage["requests"]) == (2 * 19, 0, 2 * 19 + 1)
     tasks = {name: each["calls"] for name, each in usage["by_task"].items()}
     assert tasks["faithfulness.verdicts"] == 4
@@ -531,37 +492,33 @@ def test_usage_by_task_is_that_of_all_commands(run_cli: Run, server: BatchServer
         assert sum(each[name] for each in usage["by_task"].values()) == pytest.approx(usage[name])
 
 
-def test_while_waiting_the_old_report_stays_and_the_manifest_says_why(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    (tmp_path / "r.xlsx").write_bytes(b"the old report")
-    ended = run_cli(*RUN, "--batch", "--manifest", "m.json", **openai(server))
+def test_while_waiting_the_old_report_stays_and_the_manifest_says_why(job: Job, server: BatchServer) -> None:
+    Path("r.xlsx").write_bytes(b"the old report")
+    ended = job.run("--manifest", "m.json")
     assert ended.code == 75
     assert re.search(
         r"Waiting for 1 batch \(11 calls, submitted \d\d:\d\d, at the latest .*\d\d:\d\d\)\. Run the same",
         ended.out,
     )
-    manifest = json.loads((tmp_path / "m.json").read_text())
+    manifest = json.loads(Path("m.json").read_text())
     assert (manifest["status"], manifest["exit_code"]) == ("waiting", 75)
     assert manifest["reason"].startswith("Waiting for 1 batch")
     assert manifest["batches"][0] | {"submitted": ""} == {"id": "batch-1", "calls": 11, "submitted": ""}
-    assert (tmp_path / "r.xlsx").read_bytes() == b"the old report"
+    assert Path("r.xlsx").read_bytes() == b"the old report"
     server.end()
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
-    only = run_cli(*RUN, "--report-only", **openai(server))
+    assert job.run().code == 75
+    only = job.command("--report-only")
     assert only.code == 4
-    rows = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    rows = read_sheet(Path("r.xlsx"), "Per-Query Metrics")
     assert rows[0]["Context Recall"] is not None
     assert rows[0]["Faithfulness"] is None
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
 
 
-def test_waiting_in_the_process(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+def test_waiting_in_the_process(job: Job, server: BatchServer) -> None:
     """Each look at a batch completes it; the last look is when the time is up."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
     server.is_fast = True
-    ended = run_cli(*RUN, "--batch", "--batch-wait", "0.005", **openai(server))
+    ended = job.run("--batch-wait", "0.005")
     assert ended.code == 75
     assert ended.out.count("Waiting for") == 2
     assert ended.out.count("Run the same command again") == 1
@@ -599,42 +556,40 @@ def test_the_line_says_the_day_where_it_is_another() -> None:
     )
 
 
-def test_cancelling_keeps_what_is_finished(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
-    first = run_cli(*RUN, "--batch-cancel", "--manifest", "m.json", **openai(server))
+def test_cancelling_keeps_what_is_finished(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    expected = job.online()
+    assert job.run().code == 75
+    first = job.command("--batch-cancel", "--manifest", "m.json")
     assert (first.code, "Cancelling 1 batch." in first.out) == (75, True)
-    assert json.loads((tmp_path / "m.json").read_text())["status"] == "waiting"
+    assert json.loads(Path("m.json").read_text())["status"] == "waiting"
     server.end("cancelled", done=10)
-    second = run_cli(*RUN, "--batch-cancel", "--quiet", **openai(server))
+    second = job.command("--batch-cancel", "--quiet")
     assert (second.code, "No batch of this report is open." in second.out) == (0, True)
     assert (server.open(), server.files) == ([], {})
-    with closing(sqlite3.connect(tmp_path / "r.xlsx.journal")) as store:
+    with closing(sqlite3.connect("r.xlsx.journal")) as store:
         assert store.execute("SELECT count(*) FROM replies").fetchone() == (10,)
-    assert through(run_cli, server)[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
-    assert len(server.lines) == 2 * 19
+    assert job.through()[-1] == 0
+    assert job.tables() == expected
+    assert sent_once(server) == 2 * 19
 
 
-def test_the_last_calls_are_made_online(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
-    configure(tmp_path, "[batch]\nfinish_online_below = 4\n[prices]\ninput = 1\noutput = 1\n")
-    assert through(run_cli, server, "--json", "r.json") == [75, 75, 0]
-    assert tables(tmp_path / "r.xlsx") == expected
+def test_the_last_calls_are_made_online(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    expected = job.online()
+    job.configure("[batch]\nfinish_online_below = 4\n[prices]\ninput = 1\noutput = 1\n")
+    assert job.through("--json", "r.json") == [75, 75, 0]
+    assert job.tables() == expected
     assert server.judge.tasks()["recommendation"] == 4
     assert len(server.lines) == 2 * 17
-    assert json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["calls"] == 2 * 19
+    assert json.loads(Path("r.json").read_text())["end"]["usage"]["calls"] == 2 * 19
 
 
 @pytest.mark.parametrize("is_created", [True, False])
 def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
-    run_cli: Run, server: BatchServer, tmp_path: Path, is_created: bool
+    job: Job, server: BatchServer, is_created: bool
 ) -> None:
     """It is looked for among all that the server lists, page by page."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
     server.page = 2
     server.files["file-0"] = b'{"custom_id": "x", "url": "", "method": "POST", "body": {"model": ""}}'
     for _ in range(5):
@@ -644,7 +599,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
     others = len(server.batches)
     failing = "created" if is_created else "POST /batches"
     server.hook = lambda event: error(500, "server_error", "oops") if event == failing else None
-    first = run_cli(*RUN, "--batch", **openai(server))
+    first = job.run()
     assert (first.code, len(server.batches) - others) == (75, int(is_created))
     assert (
         "may have a new batch of 11 calls, but does not list it (look 1 of 3)" in first.err
@@ -653,29 +608,25 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
     assert ("The batch was not confirmed: HTTP 500" in first.err) is not is_created
     if not is_created:
         for _ in range(3):
-            assert "(look 1 of 3)" in run_cli(*RUN, "--batch", **openai(server)).err
+            assert "(look 1 of 3)" in job.run().err
         assert len(server.batches) == others
     server.end()
-    assert through(run_cli, server)[-1] == 0
-    assert distinct(server)
-    assert len(server.lines) == 19
+    assert job.through()[-1] == 0
+    assert sent_once(server) == 19
 
 
-def test_a_new_batch_that_is_listed_late_is_not_sent_again_meanwhile(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_a_new_batch_that_is_listed_late_is_not_sent_again_meanwhile(job: Job, server: BatchServer) -> None:
     """Commands within seconds of each other count as one look."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
     server.wrong.extend([LOST, *[Wrong(LIST, "empty object")] * 4])
-    first, *others = [run_cli(*RUN, "--batch", **openai(server)).err for _ in range(4)]
+    first, *others = [job.run().err for _ in range(4)]
     what, why = first.splitlines()
     assert others == [f"{what}\n"] * 3
     assert what.startswith(
         "rag-eval: The provider may have a new batch of 11 calls, but does not list it (look 1 of 3). Nothing is "
     )
     assert why.startswith("rag-eval: The batch was not confirmed: the connection broke off")
-    assert through(run_cli, server)[-1] == 0
-    assert (server.wrong, distinct(server), len(server.lines)) == ([], True, 19)
+    assert job.through()[-1] == 0
+    assert (server.wrong, sent_once(server)) == ([], 19)
 
 
 REFUSED = {
@@ -696,22 +647,19 @@ REFUSED = {
 
 @pytest.mark.parametrize(("options", "config", "words"), REFUSED.values(), ids=REFUSED)
 def test_options_that_cannot_be_used_together(
-    run_cli: Run, server: BatchServer, tmp_path: Path, options: list[str], config: str, words: str
+    job: Job, run_cli: Run, server: BatchServer, options: list[str], config: str, words: str
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, config)
+    job.configure(config)
     ended = run_cli(*RUN, *options, **openai(server), **azure(server))
     assert (ended.code, words in ended.err) == (2, True), ended.err
     assert (server.calls, server.judge.requests) == ([], [])
 
 
-def test_a_dry_run_shows_waves_files_and_the_lower_price(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=50)
-    configure(tmp_path, "[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nenqueued_tokens = 300000\n")
-    whole = run_cli(*RUN, "--dry-run", **openai(server))
-    ended = run_cli(*RUN, "--dry-run", "--batch", **openai(server))
+def test_a_dry_run_shows_waves_files_and_the_lower_price(job: Job, server: BatchServer) -> None:
+    job.sheet(50)
+    job.configure("[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nenqueued_tokens = 300000\n")
+    whole = job.command("--dry-run")
+    ended = job.command("--dry-run", "--batch")
     assert ended.code == 0
     assert re.findall(r"wave (\d): about (\d+) calls in (\d) files?, \d+\.\d MB", ended.out) == [
         ("1", "550", "2"), ("2", "300", "1"), ("3", "100", "1"),
@@ -740,25 +688,21 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("event", "answer", "words"), HOSTILE.values(), ids=HOSTILE)
 def test_what_a_server_may_answer_to_files_and_batches(
-    run_cli: Run, server: BatchServer, tmp_path: Path, event: str, answer: Answer, words: str
+    job: Job, server: BatchServer, event: str, answer: Answer, words: str
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[judge]\nmax_attempts = 1\n")
+    job.configure("[judge]\nmax_attempts = 1\n")
     server.hook = lambda what: answer if what == event else None
-    ended = run_cli(*RUN, "--batch", **openai(server))
+    ended = job.run()
     assert (ended.code, words in ended.err) == (4, True), ended.err
     assert KEY not in ended.err
-    assert not (tmp_path / "r.xlsx").exists()
+    assert not Path("r.xlsx").exists()
     server.hook = lambda what: None
-    assert through(run_cli, server)[-1] == 0
-    assert distinct(server)
+    assert job.through()[-1] == 0
+    assert sent_once(server)
 
 
-def test_files_expire_by_themselves_where_the_endpoint_takes_that(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_files_expire_by_themselves_where_the_endpoint_takes_that(job: Job, server: BatchServer) -> None:
+    assert job.run().code == 75
     assert server.uploads == [
         {"purpose": "batch", "expires_after[anchor]": "created_at", "expires_after[seconds]": "1209600"}
     ]
@@ -767,15 +711,14 @@ def test_files_expire_by_themselves_where_the_endpoint_takes_that(
     assert batch.body["completion_window"] == "24h"
 
 
-def test_two_models_behind_one_name_are_said(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
+def test_two_models_behind_one_name_are_said(job: Job, server: BatchServer) -> None:
 
     def renamed(lines: list[str]) -> list[str]:
         return [line.replace('"fake"', f'"model-{number % 2}"') for number, line in enumerate(lines)]
 
     server.arrange = renamed
     for _ in range(4):
-        ended = run_cli(*RUN, "--batch", **openai(server))
+        ended = job.run()
         server.end()
     assert ended.code == 0
     assert "answered as several models (model-0, model-1)" in ended.out
@@ -805,67 +748,59 @@ def test_the_cron_line_of_the_guide_runs_until_the_report_is_there(
     assert len(read_sheet(tmp_path / "report.xlsx", "Per-Query Metrics")) == 2
 
 
-def test_a_report_that_is_there_while_batches_are_open_is_of_an_earlier_run(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert "earlier run" not in run_cli(*RUN, "--batch", **openai(server)).out
-    (tmp_path / "r.xlsx").touch()
-    waiting = run_cli(*RUN, "--batch", **openai(server))
-    written = f"{datetime.fromtimestamp((tmp_path / 'r.xlsx').stat().st_mtime):%Y-%m-%d %H:%M}"
+def test_a_report_that_is_there_while_batches_are_open_is_of_an_earlier_run(job: Job) -> None:
+    assert "earlier run" not in job.run().out
+    Path("r.xlsx").touch()
+    waiting = job.run()
+    written = f"{datetime.fromtimestamp(Path('r.xlsx').stat().st_mtime):%Y-%m-%d %H:%M}"
     assert (waiting.code, waiting.err) == (75, "")
     assert waiting.out.endswith(f"From an earlier run: r.xlsx ({written}).\n")
-    assert run_cli(*RUN, "--batch", "-q", **openai(server)).out == ""
+    assert job.run("-q").out == ""
 
 
 def test_an_online_run_does_not_pay_for_what_batches_have(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, run_cli: Run, server: BatchServer
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    assert job.run().code == 75
     sent = len(server.judge.requests)
-    refused = run_cli(*RUN, **openai(server))
+    refused = job.command()
     assert (refused.code, len(server.judge.requests)) == (2, sent)
     assert "this report waits for 1 batch (11 calls); add --batch to continue" in refused.err
     assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
     server.end()
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
 
 
-def test_one_command_at_a_time_deals_with_the_batches_of_a_cache(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_one_command_at_a_time_deals_with_the_batches_of_a_cache(job: Job, server: BatchServer) -> None:
     from rag_eval.store.lock import locked
 
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[cache]\nenabled = true\n")
-    (tmp_path / ".nexus_cache").mkdir()
-    with locked(tmp_path / ".nexus_cache" / "replies.sqlite.batches"):
-        ended = run_cli(*RUN, "--batch", **openai(server))
+    job.configure("[cache]\nenabled = true\n")
+    Path(".nexus_cache").mkdir()
+    with locked(Path(".nexus_cache") / "replies.sqlite.batches"):
+        ended = job.run()
     assert (ended.code, "another command deals with its batches" in ended.err) == (75, True)
     assert server.calls == []
 
 
-def test_a_cap_does_not_hide_what_is_paid(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+def test_a_cap_does_not_hide_what_is_paid(job: Job, server: BatchServer) -> None:
     """The results of the last batch are in the partial report, though nothing more may be sent."""
-    sheet_of(tmp_path / "in.xlsx", rows=3)
+    job.sheet(3)
     arguments = ("--batch", "--max-calls", "34", "--manifest", "m.json")
-    assert run_cli(*RUN, *arguments, **openai(server)).code == 75
+    assert job.command(*arguments).code == 75
     assert len(server.open()[0].lines) == 33, "and the preflight"
     server.end()
-    assert run_cli(*RUN, *arguments, **openai(server)).code == 4
-    usage = json.loads((tmp_path / "m.json").read_text())["usage"]
+    assert job.command(*arguments).code == 4
+    usage = json.loads(Path("m.json").read_text())["usage"]
     assert usage["calls"] == 33
-    rows = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    rows = read_sheet(Path("r.xlsx"), "Per-Query Metrics")
     assert all(row["Context Recall"] is not None for row in rows)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("event", ["POST /batches", "GET /files/*"])
 def test_what_is_not_created_yet_is_not_created_to_be_cancelled(
-    forker: Forker, run_cli: Run, server: BatchServer, tmp_path: Path, event: str
+    forker: Forker, job: Job, server: BatchServer, tmp_path: Path, event: str
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
 
     def kill(what: str) -> Answer | None:
         if what == event:
@@ -877,50 +812,42 @@ def test_what_is_not_created_yet_is_not_created_to_be_cancelled(
     server.hook = kill
     run = forker.start(tmp_path, *RUN, "--batch", variables=openai(server))
     assert run.wait().code == -9
-    codes = [run_cli(*RUN, "--batch-cancel", **openai(server)).code for _ in range(3) if not pass_time()]
+    codes = [job.command("--batch-cancel").code for _ in range(3) if not pass_time()]
     assert codes[-1] == 0
     assert (server.batches, len(server.judge.requests)) == ({}, 1)
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
 
 
-def test_a_batch_that_the_store_has_lost_is_not_waited_for(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
-    change(tmp_path / "r.xlsx.journal", "UPDATE batches SET value = '{}'")
-    ended = run_cli(*RUN, "--batch", **openai(server))
+def test_a_batch_that_the_store_has_lost_is_not_waited_for(job: Job, server: BatchServer) -> None:
+    assert job.run().code == 75
+    change(Path("r.xlsx.journal"), "UPDATE batches SET value = '{}'")
+    ended = job.run()
     assert (ended.code, "damaged rows (batches: 1)" in ended.err) == (75, True)
     assert len(server.open()) == 2
-    assert through(run_cli, server)[-1] == 0
+    assert job.through()[-1] == 0
 
 
-def test_samples_are_calls_of_their_own(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[evaluation]\nsamples = 2\n[openai]\ntemperature = 0.5\n")
-    expected = online(run_cli, server, tmp_path)
-    assert through(run_cli, server) == [75, 75, 75, 0]
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
-    assert len(server.lines) == 2 * 16 + 3
+def test_samples_are_calls_of_their_own(job: Job, server: BatchServer) -> None:
+    job.configure("[evaluation]\nsamples = 2\n[openai]\ntemperature = 0.5\n")
+    expected = job.online()
+    assert job.through() == [75, 75, 75, 0]
+    assert job.tables() == expected
+    assert sent_once(server) == 2 * 16 + 3
 
 
-def test_failures_are_retried_in_the_middle_of_a_job(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    expected = online(run_cli, server, tmp_path)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_failures_are_retried_in_the_middle_of_a_job(job: Job, server: BatchServer) -> None:
+    expected = job.online()
+    assert job.run().code == 75
     server.judge.always = lambda request: (
         error(400, "content_filter", "filtered") if request.task == "usefulness" else None
     )
     server.end()
     server.judge.always = None
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    assert job.run().code == 75
     assert len(server.open()[0].lines) == 6
-    assert run_cli(*RUN, "--batch", "--retry-errors", **openai(server)).code == 75
+    assert job.run("--retry-errors").code == 75
     assert sorted(len(batch.lines) for batch in server.open()) == [4, 6]
     server.end()
-    assert through(run_cli, server, "--retry-errors")[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
+    assert job.through("--retry-errors")[-1] == 0
+    assert job.tables() == expected
+    assert sent_once(server)

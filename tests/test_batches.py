@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer, running_batches
-from conftest import KEY, TABLES, Run, read_sheet
+from conftest import KEY, TABLES, Ended, Run, read_sheet
 from fake_judge import Answer, Request, completion, error, json_answer
 from files import sheet_of
 
@@ -41,26 +41,14 @@ def azure(server: BatchServer) -> dict[str, str]:
     return {"AZURE_OPENAI_ENDPOINT": server.url, "AZURE_OPENAI_API_KEY": KEY}
 
 
-def through(
-    run_cli: Run, server: BatchServer, *arguments: str, most: int = 12, **variables: str
-) -> list[int]:
-    """Exit codes of the same command until it is not 75; all batches end in between, and time passes."""
-    codes = []
-    while not codes or (codes[-1] == 75 and len(codes) < most):
-        codes.append(run_cli(*RUN, "--batch", *arguments, **(variables or openai(server))).code)
-        server.end()
-        pass_time()
-    return codes
-
-
-def submit_under(limits: dict[str, int], server: BatchServer, folder: Path) -> int:
+def submit_under(limits: dict[str, int], server: BatchServer) -> int:
     """The first command of a run, under other limits of the provider; the number of calls that are submitted."""
-    settings = load_settings(None, {"judge.provider": "openai"}, openai(server), folder).settings
-    target = folder / "r.xlsx"
+    settings = load_settings(None, {"judge.provider": "openai"}, openai(server), Path()).settings
+    target = Path("r.xlsx")
     store, budget = Store(store_path(settings, target)), budget_of(settings)
     plan = BatchPlan(
         settings,
-        read_table(folder / "in.xlsx").rows,
+        read_table(Path("in.xlsx")).rows,
         None,
         replace(batch_limits_of(settings), **limits),
         finish_online_below=0,
@@ -88,74 +76,106 @@ def pass_time(journal: Path = Path("r.xlsx.journal"), seconds: float = PAUSE + 6
     store.end(keep=True)
 
 
-def configure(folder: Path, text: str) -> None:
-    (folder / "config.ini").write_text(text)
-
-
-def online(run_cli: Run, server: BatchServer, folder: Path) -> dict[str, Any]:
-    """What an online run over the same judge reports."""
-    assert run_cli("in.xlsx", "-o", "online.xlsx", "--judge", "openai", **openai(server)).code in (0, 3)
-    server.judge.requests.clear()
-    return tables(folder / "online.xlsx")
-
-
-def distinct(server: BatchServer) -> bool:
+def sent_once(server: BatchServer) -> int:
+    """How many lines were sent, each of which is another call."""
     names = [line["custom_id"] for line in server.lines]
-    return len(names) == len(set(names))
+    assert len(names) == len(set(names))
+    return len(names)
 
 
 RUN = ("in.xlsx", "-o", "r.xlsx", "--judge", "openai")
 
 
+class Job:
+    """A run of one row in batches, in the working folder."""
+
+    def __init__(self, run_cli: Run, server: BatchServer) -> None:
+        self._run_cli, self._server = run_cli, server
+        self.sheet(1)
+
+    def sheet(self, rows: int) -> None:
+        sheet_of(Path("in.xlsx"), rows=rows)
+
+    def configure(self, text: str) -> None:
+        Path("config.ini").write_text(text)
+
+    def command(self, *options: object) -> Ended:
+        return self._run_cli(*RUN, *options, **openai(self._server))
+
+    def run(self, *options: object) -> Ended:
+        return self.command("--batch", *options)
+
+    def through(self, *options: object, most: int = 12) -> list[int]:
+        """Exit codes of the same command until it is not 75; all batches end in between, and time passes."""
+        codes: list[int] = []
+        while not codes or (codes[-1] == 75 and len(codes) < most):
+            codes.append(self.run(*options).code)
+            self._server.end()
+            pass_time()
+        return codes
+
+    def online(self) -> dict[str, Any]:
+        """What an online run over the same judge reports."""
+        options = ("-o", "online.xlsx", "--judge", "openai")
+        assert self._run_cli("in.xlsx", *options, **openai(self._server)).code in (0, 3)
+        self._server.judge.requests.clear()
+        return tables(Path("online.xlsx"))
+
+    def tables(self) -> dict[str, Any]:
+        return tables(Path("r.xlsx"))
+
+
+@pytest.fixture
+def job(run_cli: Run, server: BatchServer) -> Job:
+    return Job(run_cli, server)
+
+
 def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, server: BatchServer
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx")
-    assert run_cli("in.xlsx", "-o", "online.xlsx", "--judge", "openai", **openai(server)).code == 0
-    server.judge.requests.clear()
+    job.sheet(3)
+    expected = job.online()
     codes, sizes = [], []
     for _ in range(5):
-        ended = run_cli(*RUN, "--batch", **openai(server))
+        ended = job.run()
         codes.append(ended.code)
         if ended.code != 75:
             break
         sizes.append(sum(len(batch.lines) for batch in server.open()))
         assert "Waiting for 1 batch" in ended.out
-        assert not (tmp_path / "r.xlsx").exists()
+        assert not Path("r.xlsx").exists()
         server.end()
     assert codes == [75, 75, 75, 0], ended.err
     assert sizes == [3 * 11, 3 * 6, 3 * 2]
-    assert tables(tmp_path / "r.xlsx") == tables(tmp_path / "online.xlsx")
+    assert job.tables() == expected
     assert server.judge.tasks()["preflight"] == 1
-    assert len(server.lines) == len({line["custom_id"] for line in server.lines}) == sum(sizes)
+    assert sent_once(server) == sum(sizes)
     assert server.files == {}, "the texts are deleted once stored"
-    assert not (tmp_path / "r.xlsx.journal").exists()
+    assert not Path("r.xlsx.journal").exists()
 
 
-def test_pairs_of_responses_go_with_the_first_batch(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
+def test_pairs_of_responses_go_with_the_first_batch(job: Job, run_cli: Run, server: BatchServer) -> None:
     """In both orders, and a control for each query; the report is that of an online run."""
-    sheet_of(tmp_path / "in.xlsx")
+    job.sheet(3)
     words = ("--head-to-head",)
     sheets = ("Head to Head", "Pairs", *TABLES)
     assert run_cli(*RUN[:1], "-o", "online.xlsx", *RUN[3:], *words, **openai(server)).code == 0
-    assert run_cli(*RUN, *words, "--batch", **openai(server)).code == 75
+    assert job.command(*words, "--batch").code == 75
     assert sum(len(batch.lines) for batch in server.open()) == 3 * 11 + 3 * 3
     server.end()
-    assert through(run_cli, server, *words)[-1] == 0
+    assert job.through(*words)[-1] == 0
     for name in sheets:
-        assert read_sheet(tmp_path / "r.xlsx", name) == read_sheet(tmp_path / "online.xlsx", name)
+        assert read_sheet(Path("r.xlsx"), name) == read_sheet(Path("online.xlsx"), name)
 
 
 def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, run_cli: Run, server: BatchServer
 ) -> None:
     """Five calls settle the parameters; the replies are stored as those of the deployment for single calls."""
-    sheet_of(tmp_path / "in.xlsx")
-    expected = online(run_cli, server, tmp_path)
+    job.sheet(3)
+    expected = job.online()
     server.takes_single = False
-    configure(tmp_path, "[batch]\ndeployment = gpt-4o-batch\n[cache]\nenabled = true\n")
+    job.configure("[batch]\ndeployment = gpt-4o-batch\n[cache]\nenabled = true\n")
     sizes = []
     for _ in range(6):
         ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
@@ -165,7 +185,7 @@ def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
         sizes.append(sum(len(batch.lines) for batch in server.open()))
         server.end()
     assert (ended.code, sizes[0], sum(sizes)) == (0, 5, 3 * 19), ended.err
-    assert tables(tmp_path / "r.xlsx") == expected
+    assert job.tables() == expected
     assert {line["body"]["model"] for line in server.lines} == {"gpt-4o-batch"}
     assert {line["url"] for line in server.lines} == {"/chat/completions"}
     assert all("api-key" in headers and "authorization" not in headers for headers in server.headers)
@@ -176,10 +196,10 @@ def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
 
 
 def test_azure_parameters_are_settled_by_the_first_five_calls(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, run_cli: Run, server: BatchServer
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    configure(tmp_path, "[batch]\ndeployment = b\n")
+    job.sheet(2)
+    job.configure("[batch]\ndeployment = b\n")
 
     def picky(request: Request) -> Answer | None:
         if "max_tokens" in request.body:
@@ -199,42 +219,38 @@ def test_azure_parameters_are_settled_by_the_first_five_calls(
     assert ended.code == 0, ended.err
     assert sizes[:3] == [5, 5, 5], "two parameters, then it fits"
     assert "does not accept a temperature" in ended.err
-    assert distinct(server)
+    assert sent_once(server)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
-def test_a_batch_that_ends_early_keeps_what_is_done(
-    run_cli: Run, server: BatchServer, tmp_path: Path, status: str
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_a_batch_that_ends_early_keeps_what_is_done(job: Job, server: BatchServer, status: str) -> None:
+    job.sheet(2)
+    expected = job.online()
+    assert job.run().code == 75
     server.end(status, done=7)
-    second = run_cli(*RUN, "--batch", **openai(server))
+    second = job.run()
     assert second.code == 75
     assert ("was cancelled" in second.err) is (status == "cancelled")
     server.end()
-    assert through(run_cli, server)[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
-    assert len(server.lines) == 2 * 19
+    assert job.through()[-1] == 0
+    assert job.tables() == expected
+    assert sent_once(server) == 2 * 19
 
 
 def test_a_batch_that_expires_again_and_again_is_given_up_and_is_no_lasting_failure(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, server: BatchServer
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[judge]\nmax_attempts = 2\n")
+    job.configure("[judge]\nmax_attempts = 2\n")
     ended = []
     for _ in range(3):
-        ended.append(run_cli(*RUN, "--batch", "--json", "r.json", **openai(server)))
+        ended.append(job.run("--json", "r.json"))
         server.end("expired", done=0)
     assert [each.code for each in ended] == [75, 75, 3]
-    assert all(row["Faithfulness"] is None for row in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
-    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert all(row["Faithfulness"] is None for row in read_sheet(Path("r.xlsx"), "Per-Query Metrics"))
+    usage = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert (usage["failures"], usage["calls"], usage["requests"]) == ({"batch_expired": 11}, 0, 1)
-    assert through(run_cli, server)[-1] == 0, "the next command tries again"
+    assert job.through()[-1] == 0, "the next command tries again"
     assert len(server.lines) == 19
 
 
@@ -250,18 +266,16 @@ LINES: dict[str, Any] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LINES)
-def test_lines_with_errors_are_sent_again(
-    run_cli: Run, server: BatchServer, tmp_path: Path, name: str
-) -> None:
+def test_lines_with_errors_are_sent_again(job: Job, server: BatchServer, name: str) -> None:
     """With more room for a reply that was cut, and with as much for every other."""
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    job.sheet(2)
+    expected = job.online()
+    assert job.run().code == 75
     server.judge.faults.extend([LINES[name]] * 4)
     server.end()
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
-    assert through(run_cli, server)[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
+    assert job.run().code == 75
+    assert job.through()[-1] == 0
+    assert job.tables() == expected
     assert len(server.judge.requests) == 1 + 2 * 19 + 4
     room = defaultdict(list)
     for request in server.judge.requests:
@@ -274,10 +288,8 @@ def test_lines_with_errors_are_sent_again(
         assert len(again) == 4
 
 
-def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
+def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
 
     def blocked(request: Request) -> Answer | None:
         if request.task != "usefulness":
@@ -285,113 +297,107 @@ def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(
         return error(400, "content_filter", "filtered")
 
     server.judge.always = blocked
-    expected = online(run_cli, server, tmp_path)
-    assert through(run_cli, server, "--json", "r.json")[-1] in (0, 3)
-    assert tables(tmp_path / "r.xlsx") == expected
-    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    expected = job.online()
+    assert job.through("--json", "r.json")[-1] in (0, 3)
+    assert job.tables() == expected
+    usage = json.loads(Path("r.json").read_text())["end"]["usage"]
     assert usage["failures"] == {"blocked_by_filter": 8}
     before = len(server.judge.requests)
-    assert run_cli(*RUN, "--batch", **openai(server)).code in (0, 3)
+    assert job.run().code in (0, 3)
     assert len(server.judge.requests) == before
     server.judge.always = None
-    assert run_cli(*RUN, "--batch", "--retry-errors", **openai(server)).code == 75
+    assert job.run("--retry-errors").code == 75
     server.end()
-    assert through(run_cli, server, "--retry-errors")[-1] == 0, "takes effect once"
+    assert job.through("--retry-errors")[-1] == 0, "takes effect once"
     server.judge.always = None
 
 
-def test_lines_in_any_order_with_strange_ones_among_them(
-    run_cli: Run, server: BatchServer, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
+def test_lines_in_any_order_with_strange_ones_among_them(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    expected = job.online()
     unknown = json.dumps({"custom_id": "f" * 64, "response": {"status_code": 200, "body": {}}})
     strange = ["", "no JSON", "[]", '{"custom_id": 7}', unknown, '{"custom_id": "' + "x" * 3_000_000 + '"}']
     server.arrange = lambda lines: ["\ufeff" + lines[-1], *strange, *reversed(lines), lines[0]]
-    ended = [run_cli(*RUN, "--batch", **openai(server)) for _ in range(4) if server.end() is None]
+    ended = [job.run() for _ in range(4) if server.end() is None]
     assert [each.code for each in ended] == [75, 75, 75, 0]
     assert "lines match no open call" in ended[1].err
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
+    assert job.tables() == expected
+    assert sent_once(server)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"most_requests": 4}, {"most_bytes": 20_000}], ids=str)
-def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, limits: dict[str, int]) -> None:
+def test_files_are_split(job: Job, server: BatchServer, limits: dict[str, int]) -> None:
     """By a provider whose limits are small enough for a test, and which refuses what is above them."""
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
+    job.sheet(2)
+    expected = job.online()
     server.most_lines, server.most_bytes = (
         limits.get("most_requests", 50_000),
         limits.get("most_bytes", 10**9),
     )
-    assert submit_under(limits, server, tmp_path) == 22
+    assert submit_under(limits, server) == 22
     assert len(server.open()) > 4
     server.end()
-    while submit_under(limits, server, tmp_path):
+    while submit_under(limits, server):
         server.end()
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 0
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
+    assert job.run().code == 0
+    assert job.tables() == expected
+    assert sent_once(server)
 
 
 @pytest.mark.slow
-def test_a_full_queue_makes_smaller_batches(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
+def test_a_full_queue_makes_smaller_batches(job: Job, server: BatchServer) -> None:
+    job.sheet(2)
+    expected = job.online()
     server.queue = 8
     codes = []
     for _ in range(30):
-        codes.append(run_cli(*RUN, "--batch", **openai(server)).code)
+        codes.append(job.run().code)
         assert sum(len(batch.lines) for batch in server.open()) <= 8
         server.end()
         if codes[-1] != 75:
             break
     assert codes[-1] == 0
-    assert tables(tmp_path / "r.xlsx") == expected
-    assert distinct(server)
-    assert len(server.lines) == 2 * 19
+    assert job.tables() == expected
+    assert sent_once(server) == 2 * 19
 
 
-def test_a_queue_without_room_for_one_call_is_said(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
+def test_a_queue_without_room_for_one_call_is_said(job: Job, server: BatchServer) -> None:
     server.queue = 0
     for _ in range(12):
-        ended = run_cli(*RUN, "--batch", **openai(server))
+        ended = job.run()
         if ended.code != 75:
             break
     assert ended.code == 4
     assert "has no room for even one call" in ended.err
 
 
-def test_a_refused_batch_is_said_and_bills_nothing(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+def test_a_refused_batch_is_said_and_bills_nothing(job: Job, server: BatchServer) -> None:
+    assert job.run().code == 75
     (batch,) = server.open()
     batch.status, batch.errors = "failed", [{"code": "model_not_found", "message": "no such model"}]
-    refused = run_cli(*RUN, "--batch", "--manifest", "m.json", **openai(server))
+    refused = job.run("--manifest", "m.json")
     assert refused.code == 4
     assert "model_not_found no such model" in refused.err
-    assert not (tmp_path / "r.xlsx").exists()
-    assert through(run_cli, server)[-1] == 0
-    assert distinct(server)
+    assert not Path("r.xlsx").exists()
+    assert job.through()[-1] == 0
+    assert sent_once(server)
 
 
 def test_a_second_report_on_the_same_cache_waits_for_the_same_calls(
-    run_cli: Run, server: BatchServer, tmp_path: Path
+    job: Job, run_cli: Run, server: BatchServer
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    expected = online(run_cli, server, tmp_path)
-    configure(tmp_path, "[cache]\nenabled = true\n")
+    job.sheet(2)
+    expected = job.online()
+    job.configure("[cache]\nenabled = true\n")
     other = ("in.xlsx", "-o", "other.xlsx", "--judge", "openai", "--batch")
     codes = []
     for _ in range(4):
-        codes += [run_cli(*RUN, "--batch", **openai(server)).code, run_cli(*other, **openai(server)).code]
+        codes += [job.run().code, run_cli(*other, **openai(server)).code]
         server.end()
     assert codes == [75, 75, 75, 75, 75, 75, 0, 0]
-    assert tables(tmp_path / "r.xlsx") == tables(tmp_path / "other.xlsx") == expected
-    assert distinct(server)
-    assert len(server.lines) == 2 * 19
+    assert job.tables() == tables(Path("other.xlsx")) == expected
+    assert sent_once(server) == 2 * 19
 
 
 def test_a_batch_has_as_much_as_its_provider_documents() -> None:

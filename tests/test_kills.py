@@ -28,7 +28,7 @@ from files import HEADER, sheet_of
 from forking import Ended, Fork, Forker, children
 from openpyxl import load_workbook
 from test_batch_jobs import CREATE, DELETE, DOWNLOAD, LIST, POLL
-from test_batches import distinct, openai, pass_time
+from test_batches import openai, pass_time, sent_once
 from test_parallel import cells, write_rows
 from test_processes import is_alive
 
@@ -349,7 +349,7 @@ class InBatches(Way):
         while (ended := self.start().wait()).code == 75:
             self.between(ended)
         assert self.server.wrong == []
-        assert distinct(self.server)
+        assert sent_once(self.server)
         assert self.server.open() == []
         return ended
 
