@@ -430,8 +430,8 @@ def test_interval_and_verdict_never_contradict_each_other() -> None:
         before = [drawn.uniform(0.0, 0.8) for _ in range(size)]
         now: list[Value] = [min(1.0, max(0.0, b + drawn.gauss(gain, 0.06))) for b in before]
         for change in compared(before, now).changes():
-            assert change.interval is not None
-            is_clear = change.interval.low > 0 or change.interval.high < 0
+            assert (change.interval is None) is (size == 2)
+            is_clear = change.interval is not None and (change.interval.low > 0 or change.interval.high < 0)
             assert is_clear == (change.direction in (Direction.BETTER, Direction.WORSE))
             directions.add(change.direction)
     assert {Direction.BETTER, Direction.UNDECIDED} <= directions

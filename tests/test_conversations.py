@@ -1452,11 +1452,11 @@ def test_fewer_than_five_conversations_decide_nothing_since_a_baseline(run_cli: 
         assert run("then", held, size).code == 0
         same = run("same", held, size, *gate)
         assert same.code == 0
-        assert ("queries); too few conversations for an interval" in same.out) is few
+        assert ("queries); 4 conversations cannot show that one is" in same.out) is few
         ended = run("now", ["I do not know."] * 24, size, *gate)
         assert ended.code == 1
         assert ("Gate FAILED: A: could not be decided: RQS −" in ended.err) is few
-        assert ("queries): too few conversations for an interval" in ended.err) is few
+        assert ("queries): too few conversations for a conclusion" in ended.err) is few
         assert ("fewer than 5 conversations are too few for a conclusion" in ended.out) is few
         assert ("now, −1.00: too few conversations (24 common queries)" in ended.out) is few
         found = json.loads((tmp_path / "now.json").read_text())

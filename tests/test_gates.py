@@ -157,7 +157,13 @@ def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
 
 
 def _change(
-    bot: str, name: str, difference: float, direction: Direction, *, is_reversible: bool = False
+    bot: str,
+    name: str,
+    difference: float,
+    direction: Direction,
+    units: int = 0,
+    *,
+    is_reversible: bool = False,
 ) -> Change:
     return Change(
         bot=bot,
@@ -165,10 +171,11 @@ def _change(
         before=0.5,
         now=0.5 + difference,
         interval=None,
-        queries=3,
+        queries=max(3, units),
         common=CommonQueries(before=5, now=4, both=3),
         direction=direction,
         is_reversible=is_reversible,
+        units=units,
     )
 
 
@@ -199,6 +206,42 @@ def test_a_bot_without_a_worse_mean_passes_if_enough_of_the_baseline_is_compared
     )  # fmt: skip
     (result,) = regression_gates(findings, "A", 0.5)
     assert (result.passed, result.reason, result.gate.title) == (passed, reason, "no_regression")
+
+
+_WITHOUT_WORSE = "no mean is significantly worse than the baseline (40 of the baseline's 40 queries)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "passed", "reason"),
+    [
+        ([("rqs", -0.5, Direction.UNDECIDED, 4)], False,
+         "could not be decided: RQS −0.5000 (4 common queries): too few queries for a conclusion"),
+        ([("rqs", -0.5, Direction.UNDECIDED, 2), ("faithfulness", 0.0, Direction.SAME, 2)], False,
+         "could not be decided: RQS −0.5000 (3 common queries): too few conversations for a conclusion"),
+        ([("rqs", -0.05, Direction.UNDECIDED, 4)], True,
+         f"{_WITHOUT_WORSE}; 4 common queries cannot show that one is"),
+        ([("rqs", 0.5, Direction.UNDECIDED, 4)], True,
+         f"{_WITHOUT_WORSE}; 4 common queries cannot show that one is"),
+        ([("rqs", -0.5, Direction.UNDECIDED, 5)], True,
+         f"{_WITHOUT_WORSE}; 5 common queries cannot show that one is"),
+        ([("rqs", -0.5, Direction.UNDECIDED, 6)], True, _WITHOUT_WORSE),
+        ([("rqs", -0.5, Direction.UNDECIDED, 6), ("faithfulness", 0.0, Direction.SAME, 6)], True,
+         f"{_WITHOUT_WORSE}; 6 common queries cannot show that one is"),
+        ([("rqs", 0.1, Direction.UNDECIDED, 40), ("answer_correctness", -0.5, Direction.UNDECIDED, 4)], True,
+         f"{_WITHOUT_WORSE}; not tested: Answer Correctness −0.5000 (4 common queries): too few queries"),
+    ],
+)  # fmt: skip
+def test_fewer_than_five_queries_or_conversations_are_no_proof_that_nothing_is_worse(
+    changes: list[tuple[str, float, Direction, int]], passed: bool, reason: str
+) -> None:
+    """The same rule for both: a fall fails if no mean of the bot can be tested, and a sparse metric is only named."""
+    findings = Findings(
+        {}, {}, None, changes=tuple(_change("A", *each) for each in changes),
+        common={"A": CommonQueries(before=40, now=40, both=40)},
+    )  # fmt: skip
+    (result,) = regression_gates(findings, "A", 0.5, 0.05)
+    words = " by more than 0.05 ([evaluation] regression_margin)"
+    assert (result.passed, result.reason.replace(words, "")) == (passed, reason)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,37 @@ def test_a_second_run_is_appended_and_compared(rag_eval: Run, tmp_path: Path) ->
     assert (rows[3]["Change"], rows[3]["Queries compared"]) == (0, 30)
 
 
+@pytest.mark.parametrize(
+    ("rows", "size", "few"), [(4, 1, "queries"), (24, 6, "conversations"), (24, 1, ""), (24, 2, "")]
+)
+def test_what_is_too_few_to_tell_is_not_called_insignificant(
+    rag_eval: Run, tmp_path: Path, rows: int, size: int, few: str
+) -> None:
+    def write(right: bool) -> Path:
+        head = ["Query", "Ground_Truth", "Context", "Bot_Atlas", "Conversation_ID"]
+        truths = [(n, GOOD.format(100 + n)) for n in range(rows)]
+        lines = [
+            [f"How tall is tower {n}?", truth, truth, truth if right else BAD, f"c{n // size}"]
+            for n, truth in truths
+        ]
+        return write_table(tmp_path / "in.csv", head, *lines)
+
+    run_once(rag_eval, write(right=True))
+    options = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression", "--json", "r.json")
+    ended = run_once(rag_eval, write(right=False), *options)
+    assert ended.code == 1
+    assert (f"too few {few} for a conclusion" in ended.err) is bool(few)
+    told = f"too few {few}" if few else "significantly worse"
+    shown = rag_eval("history", "h").out
+    assert told in shown
+    assert (f"are not tested: too few {few}." in shown) is bool(few)
+    assert [row["Since the run before"] for row in read_sheet(tmp_path / "r.xlsx", "History")][1] == told
+    (rqs,) = (
+        each for each in json.loads((tmp_path / "r.json").read_text())["changes"] if each["name"] == "rqs"
+    )
+    assert (rqs["interval"] is None) is bool(few)
+
+
 def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run, tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.csv", [True] * 30)
     run_once(rag_eval, path)

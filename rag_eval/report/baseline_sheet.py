@@ -7,7 +7,7 @@ from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
-from rag_eval.results.paired import FEW_CONVERSATIONS, Change, Direction, common_words
+from rag_eval.results.paired import Change, Direction, common_words
 from rag_eval.results.summary import spent_header
 from rag_eval.texts.display import amount, decimals
 
@@ -84,7 +84,7 @@ def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str
 
 def _displayed(change: Change) -> str:
     if change.is_open:
-        return FEW_CONVERSATIONS
+        return f"too few {change.too_few}"
     return "not significant" if change.direction is Direction.UNDECIDED else change.direction.value
 
 

@@ -118,12 +118,10 @@ def _spent_column(name: str, header: str, figure: Callable[[Spent], float], abou
     return Column(header, 9, cell, about=f"{about} {_ABOUT_SPENT_COUNT}", count=count)
 
 
-_TOO_FEW = Cell(
-    None,
-    Look.NOT_APPLICABLE,
-    Note(f"Fewer than {FEWEST_ROWS} conversations are too few for an interval.", NoteKind.NOT_APPLICABLE),
-)
-"""In place of a limit of an interval."""
+def _too_few(units: str) -> Cell:
+    """In place of a limit of an interval."""
+    few = f"Fewer than {FEWEST_ROWS} {units} are too few for an interval."
+    return Cell(None, Look.NOT_APPLICABLE, Note(few, NoteKind.NOT_APPLICABLE))
 
 
 def _differences(name: str, findings: Findings) -> Iterator[Column[BotSummary]]:
@@ -140,8 +138,8 @@ def _differences(name: str, findings: Findings) -> Iterator[Column[BotSummary]]:
     def end(side: str) -> Callable[[BotSummary], Cell]:
         def cell(bot: BotSummary) -> Cell:
             found = findings.spent_of(bot.bot, name)
-            if found and found.is_of_few_conversations:
-                return _TOO_FEW
+            if found and found.too_few:
+                return _too_few(found.too_few)
             return amount_cell(getattr(found.interval, side) if found and found.interval else None)
 
         return cell
@@ -291,7 +289,7 @@ def _rate_cell(rate: float | None) -> Cell:
 def _bound_cell(rate: PassRate, end: int) -> Cell:
     interval = rate.interval
     if interval is None and rate.scored:
-        return _TOO_FEW
+        return _too_few("conversations")
     return _rate_cell((interval.low, interval.high)[end] if interval else None)
 
 

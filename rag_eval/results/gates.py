@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
-from rag_eval.results.paired import FEW_CONVERSATIONS, Change, CommonQueries, Direction, common_words
+from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import amount, decimals
 
@@ -60,7 +60,8 @@ class Gate:
 
 
 _NO_REGRESSION = Gate("no_regression", 0.0)
-_FEW_CONVERSATIONS = f"{FEW_CONVERSATIONS} for an interval"
+_ALPHA = 0.05
+"""Level of the tests of changes, all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ def regression_gates(
 ) -> tuple[GateResult, ...]:
     """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed, and neither
     is less than the share `min_common` of the baseline's queries. A mean that falls by up to `margin` (0..1) is not
-    worse; one that falls further fails if its conversations are too few to decide."""
+    worse. One that falls further is named if it is over fewer than FEWEST_ROWS queries or conversations, which decide
+    nothing; if all means of the bot are, it fails."""
     results = []
     for bot in bots:
         common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
@@ -156,8 +158,7 @@ def regression_gates(
             results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))
         else:
             reason = f"no mean is {_significantly_worse(margin)} ({_of_baseline(common)})"
-            if any(change.is_of_few_conversations for change in changes):
-                reason += f"; {_FEW_CONVERSATIONS}"
+            reason += _untested(changes, len(findings.changes or ()))
             results.append(GateResult(bot, _NO_REGRESSION, passed=True, reason=reason))
     return tuple(results)
 
@@ -188,9 +189,9 @@ def _worse(changes: Sequence[Change], margin: float) -> str:
     worse = [_shown(change) for change in fallen if change.direction is Direction.WORSE]
     if worse:
         return f"{_significantly_worse(margin)}: {', '.join(worse)}"
-    open_ = [_shown(change) for change in fallen if change.is_open]
-    if open_:
-        return f"could not be decided: {', '.join(open_)}: {_FEW_CONVERSATIONS}"
+    open_ = [change for change in fallen if change.is_open]
+    if open_ and all(change.too_few for change in changes):
+        return f"could not be decided: {', '.join(map(_shown, open_))}: too few {open_[0].too_few} for a conclusion"
     perhaps = [_shown(change) for change in fallen if change.is_reversible]
     if not perhaps:
         return ""
@@ -198,6 +199,19 @@ def _worse(changes: Sequence[Change], margin: float) -> str:
         f"could not be decided: {', '.join(perhaps)} would be {_significantly_worse(margin)}, but scores that "
         "only one of the two runs has could change that"
     )
+
+
+def _untested(changes: Sequence[Change], tests: int) -> str:
+    """What was too little to find a mean worse, however far it fell, in words; empty if everything was enough.
+
+    The smallest p-value of n queries or conversations is 2 ** (1 - n), and of several `tests` as many times that.
+    """
+    most = max(changes, key=lambda change: change.units)
+    if most.units and 2.0 ** (1 - most.units) * tests >= _ALPHA:
+        few = common_words(most.units) if most.units == most.queries else f"{most.units} conversations"
+        return f"; {few} cannot show that one is"
+    sparse = [change for change in changes if change.too_few]
+    return f"; not tested: {', '.join(map(_shown, sparse))}: too few {sparse[0].too_few}" if sparse else ""
 
 
 def _significantly_worse(margin: float) -> str:
@@ -283,7 +297,7 @@ def _result(
         reason = f"{value} ({queries}; {_why_no_limit(gate, bot, confidence)}); it {required}"
         return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
     if figure.decisive is None:
-        few = _FEW_CONVERSATIONS if bot.clusters else "too few for an interval"
+        few = f"too few{' conversations' * bool(bot.clusters)} for an interval"
         return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): {few}")
     kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
     low, high = (

@@ -5,7 +5,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import compress
 from statistics import fmean
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa
     from rag_eval.results.intervals import Interval
 
-FEW_CONVERSATIONS = "too few conversations"
-"""The verdict on fewer than FEWEST_ROWS of them."""
 BANDS = 5
 MOST_DISAGREEMENTS = 10
 _ALPHA = 0.05
@@ -223,24 +221,31 @@ class PairedMeans:
     direction: Direction
     is_reversible: bool = False
     """The compared queries would decide it, but those with a value in only one of the two runs could change that."""
+    units: int = 0
+    """Independent ones: the compared queries, or their conversations if any has several; 0 if that is not known."""
 
     @property
     def difference(self) -> float:
         return self.now - self.before
+
+    @property
+    def too_few(self) -> str:
+        """The name of what is fewer than FEWEST_ROWS, so that nothing is claimed; '' if there are enough."""
+        if not 0 < self.units < FEWEST_ROWS:
+            return ""
+        return "conversations" if self.units < self.queries else "queries"
+
+    @property
+    def is_open(self) -> bool:
+        """It is not the same then and now, and too little is compared for a verdict."""
+        return bool(self.too_few) and self.direction is Direction.UNDECIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(PairedMeans):
     interval: "Interval | None"
     """Of the mean difference, so wide that those of all lines hold together with 95 %: it is on one side of 0
-    exactly when the change is claimed. None for a single query, and for fewer than FEWEST_ROWS conversations."""
-    is_of_few_conversations: bool = field(default=False, repr=False)
-    """They are too few for an interval."""
-
-    @property
-    def is_open(self) -> bool:
-        """They are too few for a verdict: it is not the same then and now, and nothing can be claimed."""
-        return self.is_of_few_conversations and self.direction is Direction.UNDECIDED
+    exactly when the change is claimed. None for fewer than FEWEST_ROWS queries or conversations."""
 
 
 def changes_of(
@@ -252,8 +257,8 @@ def changes_of(
     """The changes by bot and name, tested together. `pairs` have what was then and what is now.
 
     A difference of up to `least`, by name, counts as none. Of latency and cost less is better. Cases of a conversation
-    count as one, and fewer than FEWEST_ROWS conversations decide nothing. `queries` is how many the pairs stand for if
-    these are conversations already.
+    count as one, and fewer than FEWEST_ROWS queries or conversations decide nothing. `queries` is how many the pairs
+    stand for if these are conversations already.
     """
     from rag_eval.results.comparison import holm, paired_permutation_pvalue
 
@@ -302,7 +307,7 @@ def _change(
 
     _, (then, now) = pairs.common()
     queries = queries or len(then)
-    is_enough = len(differences) >= min(queries, FEWEST_ROWS)
+    is_enough = len(differences) >= FEWEST_ROWS
     interval = bootstrap_mean_interval(differences, confidence=1 - alpha) if is_enough else None
     seen = direction = _direction(differences, interval, pvalue)
     if (
@@ -322,7 +327,7 @@ def _change(
         common=common,
         direction=direction,
         is_reversible=direction is not seen,
-        is_of_few_conversations=not is_enough,
+        units=len(differences),
     )
 
 

@@ -516,6 +516,8 @@ def _check_pairs(run: HistoryRun) -> None:
 def _check_change(change: PairedMeans) -> None:
     if not (is_score(change.before) and is_score(change.now)):
         raise ValueError("a mean is outside 0 to 1")
+    if not 0 <= change.units <= change.queries:
+        raise ValueError("a count of what was compared is below 0, or above that of the queries")
     common = change.common
     if not 0 <= change.queries <= common.both <= min(common.before, common.now):
         raise ValueError("a count of common queries is below 0, or above that of one of the runs")
@@ -618,6 +620,8 @@ def changes_words(history: History) -> list[str]:
         for change in claimed
     ]
     none = f"No significant change since {name_of(before)} in {len(run.changes)} means (paired tests)."
+    if all(change.too_few for change in run.changes):
+        none = f"Changes since {name_of(before)} are not tested: too few {run.changes[0].too_few}."
     common = {change.bot: change.common for change in run.changes}
     return [*(lines or [none]), *queries_words(common, name_of(before))]
 
@@ -634,7 +638,10 @@ def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun) -> BotInTim
         return BotInTime(run, bot, segment + 1, f"not comparable: other {', '.join(unlike)}")
     tested = (each for each in run.changes if each.bot == bot.bot and each.name == RQS)
     change = next(tested, None) if run.since == before.run.id else None
-    return BotInTime(run, bot, segment, _VERDICTS[change.direction if change else None], change)
+    verdict = _VERDICTS[change.direction if change else None]
+    if change and change.is_open:
+        verdict = f"too few {change.too_few}"
+    return BotInTime(run, bot, segment, verdict, change)
 
 
 _VERDICTS = {

@@ -556,10 +556,10 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
         for direction in (Direction.BETTER, Direction.WORSE)
     }
     told = "; ".join(f"{direction.value}: {enumerated(bots)}" for direction, bots in found.items() if bots)
-    is_open = any(change.is_open for change in findings.changes if change.name == RQS)
+    few = next((each.too_few for each in findings.changes if each.name == RQS and each.is_open), "")
     none = (
-        f"fewer than {FEWEST_ROWS} conversations are too few for a conclusion"
-        if is_open
+        f"fewer than {FEWEST_ROWS} {few} are too few for a conclusion"
+        if few
         else "no significant change of RQS"
     )
     yield f"Compared with the baseline, {over}: {told or none}."
