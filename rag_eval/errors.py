@@ -14,7 +14,7 @@ RagEvalError
 
 import errno
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Self
 
@@ -95,6 +95,16 @@ class InputError(RagEvalError):
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+def first_of(messages: Sequence[str], count: int | None = None) -> list[str]:
+    """The first messages, as many as somebody would read, and how many more there are: `count` in all, if given."""
+    more = (len(messages) if count is None else count) - MOST_LISTED
+    return [*messages[:MOST_LISTED], *([f"and {more:,} more like these"] if more > 0 else [])]
+
+
+MOST_LISTED = 20
+"""Problems or warnings of one kind: nobody reads more."""
 
 
 class SettingsError(InputError):

@@ -281,7 +281,7 @@ _OFFLINE_MODULES = [
     "rag_eval.configuration",
     "rag_eval.texts.injection",
     "rag_eval.metrics.catalogue",
-    "rag_eval.results.noise",
+    "rag_eval.results.tallies",
     "rag_eval.configuration.provenance",
     "rag_eval.report.csv_files",
     "rag_eval.report.workbook",

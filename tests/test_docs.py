@@ -45,7 +45,7 @@ from rag_eval.results.scoring import failure_modes
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
 from rag_eval.shards.plan import SHARD_ROWS
 from rag_eval.shards.selecting import CaseSelection
-from rag_eval.tables import bounds, names
+from rag_eval.tables import input_files, names
 from rag_eval.tables.cells import EXCEL_LIMIT
 from rag_eval.tables.content import MAX_RATIO, MAX_UNPACKED
 from rag_eval.tables.input_files import MAX_CONFIGURATION
@@ -399,9 +399,12 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("input", f"| characters in a cell of a used column | {bounds.MAX_CELL:,} |"),
-        ("input", f"| columns with a header | {bounds.MAX_COLUMNS:,} |"),
-        ("input", f"| bots | {bounds.MAX_BOTS}, with names of up to {bounds.MAX_BOT_NAME:,} characters |"),
+        ("input", f"| characters in a cell of a used column | {input_files.MAX_CELL:,} |"),
+        ("input", f"| columns with a header | {input_files.MAX_COLUMNS:,} |"),
+        (
+            "input",
+            f"| bots | {input_files.MAX_BOTS}, with names of up to {input_files.MAX_BOT_NAME:,} characters |",
+        ),
         ("input", f"would unpack to more than {MAX_UNPACKED // 2**20} MB"),
         ("input", f"and {MAX_RATIO} times its size"),
         ("input", f"`.env` and rubrics | {MAX_CONFIGURATION // 1024} kB"),

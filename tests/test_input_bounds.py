@@ -21,14 +21,13 @@ from files import ods_row, open_document, write_table
 from python_calamine import CalamineWorkbook
 
 from rag_eval.configuration.sources import parse_ini, read_text
-from rag_eval.errors import InputError, SettingsError, TableError
+from rag_eval.errors import InputError, SettingsError, TableError, first_of
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long
 from rag_eval.tables.cells import as_cell, parse_score
 from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.content import _check_unpacked_size
 from rag_eval.tables.document_ids import parse_ids
-from rag_eval.tables.input_files import MAX_CONFIGURATION
+from rag_eval.tables.input_files import MAX_BOTS, MAX_CELL, MAX_COLUMNS, MAX_CONFIGURATION, Room, too_long
 from rag_eval.tables.old_excel import _container, _read_workbook, _scanned, _shared_lengths, extract_workbook
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package

@@ -13,8 +13,7 @@ from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.workbook import CaseSpool
 from rag_eval.results.baseline import PastRun
 from rag_eval.results.findings import Findings
-from rag_eval.results.noise import NoiseTally
-from rag_eval.results.tallies import MOST_FLAGGED, Tallies
+from rag_eval.results.tallies import MOST_FLAGGED, NoiseTally, Tallies
 from rag_eval.results.verdict import flagged_words, noise_words
 
 

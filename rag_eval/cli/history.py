@@ -53,8 +53,8 @@ class HistoryOfRun:
         Names damaged lines. Raises InputError for a folder that cannot be read, and for damaged values by case of the
         last comparable run if that `is_baseline`.
         """
+        from rag_eval.errors import first_of
         from rag_eval.results.run_history import name_of, new_id, read_history
-        from rag_eval.tables.bounds import first_of
 
         history = read_history(folder)
         for sentence in first_of(history.damaged):
@@ -97,8 +97,8 @@ def command(folder: Path, output: Path | None) -> None:
 
     FOLDER is what --history or [report] history named in earlier runs. No judge is called.
     """
+    from rag_eval.errors import first_of
     from rag_eval.results.run_history import LINES, changes_words, read_history
-    from rag_eval.tables.bounds import first_of
 
     writers = {".xlsx": _write_workbook, ".html": _write_page}
     if output and output.suffix.lower() not in writers:

@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from rag_eval.configuration.effective import processes_problem
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import VARIABLES, Given, Level, Source, parse_dotenv, parse_ini, read_text
-from rag_eval.errors import SettingsError
+from rag_eval.errors import MOST_LISTED, SettingsError
 from rag_eval.judge.masking import is_loopback, safe_url
 from rag_eval.judge.providers import PROVIDERS, Provider
 from rag_eval.records import METRIC_LABELS
-from rag_eval.tables.bounds import MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)

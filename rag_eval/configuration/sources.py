@@ -9,9 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import SettingsError
+from rag_eval.errors import SettingsError, first_of
 from rag_eval.judge.providers import PROVIDERS
-from rag_eval.tables.bounds import first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
 
 VARIABLES = {

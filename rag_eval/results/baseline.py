@@ -22,10 +22,9 @@ from rag_eval.results.row_choice import SELECTION, WORST
 from rag_eval.results.scoring import composite
 from rag_eval.results.stored import State, is_score, read_run_document
 from rag_eval.results.summary import RQS, rqs_outcome
-from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import BadCell, column_letter
 from rag_eval.tables.content import check_content
-from rag_eval.tables.input_files import WORKBOOK, check_is_file
+from rag_eval.tables.input_files import WORKBOOK, Room, check_is_file
 from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
 from rag_eval.texts.display import shorten
 

@@ -1,6 +1,9 @@
 """Everything that is counted while the results of a run go by, and what it comes to at the end."""
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
+from fractions import Fraction
+from statistics import variance
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
@@ -9,7 +12,6 @@ from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.looks import conversation_of
-from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
 from rag_eval.results.scoring import scores_of_case
 from rag_eval.results.stored import State
@@ -19,6 +21,7 @@ from rag_eval.store.codec import from_json, to_json
 
 if TYPE_CHECKING:
     from rag_eval.results.head_to_head import PairTally
+
 
 MOST_FLAGGED = 10
 """Flagged cases that are named."""
@@ -173,3 +176,33 @@ def _pair_tally(facts: RunFacts) -> "PairTally":
 
 def _rqs(result: CaseResult) -> float:
     return result.rqs or 0.0
+
+
+class NoiseTally:
+    """Folds the samples of scores into one standard deviation a metric. Holds sums only, without rounding errors."""
+
+    def __init__(self) -> None:
+        self._variances: dict[str, Fraction] = {}
+        self._scores: dict[str, int] = {}
+
+    def add(self, result: CaseResult) -> None:
+        for name, score in (*result.scores.items(), *result.further.items()):
+            if len(score.samples) > 1:
+                self._add(name, Fraction(variance(score.samples)), 1)
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {name: [str(total), self._scores[name]] for name, total in self._variances.items()}
+
+    def merge(self, state: State) -> None:
+        """Add what a part of the run has."""
+        for name, (total, scores) in state.items():
+            self._add(name, Fraction(total), scores)
+
+    def deviations(self) -> Mapping[str, float]:
+        """By metric: the standard deviation between samples, pooled over the scores that have several."""
+        return {name: math.sqrt(float(total) / self._scores[name]) for name, total in self._variances.items()}
+
+    def _add(self, name: str, total: Fraction, scores: int) -> None:
+        self._variances[name] = self._variances.get(name, 0) + total
+        self._scores[name] = self._scores.get(name, 0) + scores

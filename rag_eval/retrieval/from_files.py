@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias
 
-from rag_eval.errors import OutputError, TableError
+from rag_eval.errors import OutputError, TableError, first_of
 from rag_eval.retrieval import (
     DEFAULT_CUTOFFS,
     GOLD_NAMES,
@@ -22,7 +22,6 @@ from rag_eval.retrieval import (
     RetrievalSummary,
     RetrievalTally,
 )
-from rag_eval.tables.bounds import first_of
 from rag_eval.tables.cells import ABSENT
 from rag_eval.tables.columns import ROLES
 from rag_eval.tables.document_ids import parse_documents, parse_query_id

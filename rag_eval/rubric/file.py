@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rag_eval.errors import SettingsError, how_to_install
+from rag_eval.errors import MOST_LISTED, SettingsError, first_of, how_to_install
 from rag_eval.rubric.definition import EvaluationRubric, MetricDefinition
-from rag_eval.tables.bounds import MOST_LISTED, first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
 from rag_eval.texts.strict_json import parse_json
 

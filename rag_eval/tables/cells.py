@@ -11,7 +11,7 @@ from math import isnan
 from typing import NamedTuple
 
 from rag_eval.records import Turn
-from rag_eval.tables.bounds import MAX_CELL, too_long
+from rag_eval.tables.input_files import MAX_CELL, too_long
 
 
 @dataclass(frozen=True, slots=True)

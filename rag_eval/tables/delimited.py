@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import InputError, TableError
-from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
+from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
 
 _MAX_CSV_CELL = 10 * MAX_CELL
 """Characters up to which a cell is read, to say how long it is. An unclosed quote ends here at the latest."""

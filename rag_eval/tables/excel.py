@@ -33,8 +33,8 @@ from openpyxl.xml.constants import (
 )
 
 from rag_eval.errors import TableError
-from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import ERROR, UNCACHED, Area, Cell
+from rag_eval.tables.input_files import Room
 from rag_eval.tables.number_formats import shown_unit
 from rag_eval.tables.package import Package
 from rag_eval.texts.display import shorten

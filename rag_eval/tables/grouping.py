@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
-from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.cells import ABSENT, BadCell, Cell, ChatMessage, JsonText, Measured, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
+from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.names import QUERY, folded
 from rag_eval.tables.nested import before_query, query_of_chat, role_text, turns_of
 from rag_eval.tables.rows import Lines

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from rag_eval.errors import TableError
-from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
+from rag_eval.errors import TableError, first_of
 from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
 from rag_eval.tables.columns import (
     LONG,
@@ -24,6 +23,7 @@ from rag_eval.tables.columns import (
     map_option,
     unused_amounts,
 )
+from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.messages import names_speakers, speakers_in
 from rag_eval.tables.names import (
     BOT,

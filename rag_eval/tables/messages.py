@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from rag_eval.errors import TableError
 from rag_eval.records import ASSISTANT, USER, Turn
-from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import BadCell, Cell, ChatMessage, as_message, cell_at, column_letter
 from rag_eval.tables.columns import Asked, ColumnUse, Named, matches
+from rag_eval.tables.input_files import Room
 from rag_eval.tables.names import folded, is_conversation, names_bots
 from rag_eval.tables.speakers import is_speaker, is_speakers, role_of, roles_of
 

@@ -13,12 +13,12 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_eval.errors import InputError, TableError
+from rag_eval.errors import MOST_LISTED, InputError, TableError
 from rag_eval.records import USER, Turn
-from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS, MOST_LISTED
 from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell, as_message
 from rag_eval.tables.chats import last_message, plain_text, printed_messages, said_in, turns_in
 from rag_eval.tables.chunking import LISTS, split_cell
+from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
 from rag_eval.tables.remarks import HALF_PAIR, NOT_FINITE

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, SheetMarks, UnitRuns, error_value
+from rag_eval.tables.input_files import Room
 from rag_eval.tables.number_formats import PERCENT, shown_unit
 
 _NAMES = ("Workbook", "Book")

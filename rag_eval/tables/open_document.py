@@ -11,8 +11,8 @@ from xml.parsers import expat
 from zipfile import ZipFile
 
 from rag_eval.errors import TableError
-from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, SheetMarks, UnitRuns, error_value
+from rag_eval.tables.input_files import Room
 from rag_eval.tables.names import TIMES
 from rag_eval.tables.number_formats import PERCENT, currency, shown_unit
 

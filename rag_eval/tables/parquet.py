@@ -8,8 +8,8 @@ from sys import getsizeof
 from typing import Any
 
 from rag_eval.errors import TableError, how_to_install
-from rag_eval.tables.bounds import MAX_COLUMNS, Room
 from rag_eval.tables.content import damage_reported
+from rag_eval.tables.input_files import MAX_COLUMNS, Room
 
 _COPIES = 3
 """Of what a group of rows unpacks to, those that exist at the same time."""

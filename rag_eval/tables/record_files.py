@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rag_eval.errors import InputError, TableError
-from rag_eval.tables.bounds import MAX_COLUMNS, MOST_LISTED, first_of
+from rag_eval.errors import MOST_LISTED, InputError, TableError, first_of
 from rag_eval.tables.cells import BadCell, Cell, cell_at, column_letter
 from rag_eval.tables.columns import ColumnUse, Named, listed, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
-from rag_eval.tables.input_files import WITH_SHEETS
+from rag_eval.tables.input_files import MAX_COLUMNS, WITH_SHEETS
 from rag_eval.tables.names import nearest, squeezed
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import Sheet, open_sheet, place_of

@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from rag_eval.errors import TableError
+from rag_eval.errors import TableError, first_of
 from rag_eval.records import SCORE_LABELS, Case, CaseResult, PairVerdict
-from rag_eval.tables.bounds import Room, first_of
 from rag_eval.tables.cells import BadCell, Cell, column_letter, parse_score, parse_verdict
-from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.input_files import Room, check_is_file
 from rag_eval.tables.sheets import open_reader, open_sheet
 from rag_eval.texts.display import shorten
 

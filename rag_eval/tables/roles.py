@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rag_eval.errors import TableError
 from rag_eval.records import CITATION_LABELS, EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY
-from rag_eval.tables.bounds import MAX_COLUMNS
 from rag_eval.tables.cells import Cell, column_letter, is_blank
 from rag_eval.tables.columns import OF_NO_BOT, ROLES, Asked, ColumnUse, Named, matches
+from rag_eval.tables.input_files import MAX_COLUMNS
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,

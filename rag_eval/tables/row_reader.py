@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
-from rag_eval.errors import InputError, TableError
+from rag_eval.errors import MOST_LISTED, InputError, TableError
 from rag_eval.records import Turn
-from rag_eval.tables.bounds import MOST_LISTED, Room
 from rag_eval.tables.cells import (
     ABSENT,
     EXCEL_LIMIT,
@@ -32,6 +31,7 @@ from rag_eval.tables.chunking import (
 from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option, unused_amounts
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
+from rag_eval.tables.input_files import Room
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several, squeezed
 from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
 from rag_eval.tables.remarks import (

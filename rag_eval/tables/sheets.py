@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ExpatError
 
 from rag_eval.errors import TableError
-from rag_eval.tables.bounds import MAX_CELL, Room, too_long
 from rag_eval.tables.cells import (
     ABSENT,
     ERROR,
@@ -34,7 +33,7 @@ from rag_eval.tables.cells import (
 )
 from rag_eval.tables.content import PROTECTED, check_content, damage_reported
 from rag_eval.tables.delimited import FOUND_OUT, SEPARATORS, TextForm, open_records
-from rag_eval.tables.input_files import SUFFIXES, check_is_file
+from rag_eval.tables.input_files import MAX_CELL, SUFFIXES, Room, check_is_file, too_long
 from rag_eval.tables.nested import leaf_paths
 from rag_eval.tables.nested import open_records as open_nested
 from rag_eval.tables.old_excel import extract_workbook

@@ -8,9 +8,8 @@ from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_eval.errors import TableError
+from rag_eval.errors import MOST_LISTED, TableError, first_of
 from rag_eval.records import Row
-from rag_eval.tables.bounds import MOST_LISTED, first_of
 from rag_eval.tables.cells import Cell, column_letter
 from rag_eval.tables.chunking import (
     AUTO,

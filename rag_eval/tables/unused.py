@@ -7,7 +7,7 @@ from itertools import islice
 from statistics import fmean
 from typing import NamedTuple
 
-from rag_eval.tables.bounds import MAX_BOT_NAME, first_of
+from rag_eval.errors import first_of
 from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.columns import (
     LONG,
@@ -24,6 +24,7 @@ from rag_eval.tables.columns import (
     map_entry,
     map_option,
 )
+from rag_eval.tables.input_files import MAX_BOT_NAME
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
