@@ -214,22 +214,12 @@ class SheetTable(Generic[Item]):
             limit = THRESHOLD_NAMES[column.threshold]
             # Not the simpler rule "cell value less than": that one takes an empty cell for 0.
             rule = f"=AND(ISNUMBER({cell}),{cell}{sign}{limit})"
-            self.worksheet.conditional_format(
-                1,
-                index,
-                self.lines,
-                index,
-                {"type": "formula", "criteria": rule, "format": self._formats.below},
-            )
             # Where two decimals contradict the colour, a third is shown: 0.62 is red if it is 0.619.
             hidden = f"=AND(ISNUMBER({cell}),(ROUND({cell},2)<{limit})<>({cell}<{limit}))"
-            self.worksheet.conditional_format(
-                1,
-                index,
-                self.lines,
-                index,
-                {"type": "formula", "criteria": hidden, "format": self._formats.exact},
-            )
+            for criteria, look in ((rule, self._formats.below), (hidden, self._formats.exact)):
+                self.worksheet.conditional_format(
+                    1, index, self.lines, index, {"type": "formula", "criteria": criteria, "format": look}
+                )
 
 
 _LEAST_SCALE = 0.65

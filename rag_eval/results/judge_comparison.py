@@ -169,7 +169,7 @@ class JudgeDisagreement:
         return (self.b.value or 0.0) - (self.a.value or 0.0)
 
 
-class PairedScores(JoinedValues):
+class _PairedScores(JoinedValues):
     """The values of one measure by A, by B and by people, case by case."""
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class JudgeComparison:
     """Only measures with labels."""
     disagreements: tuple[JudgeDisagreement, ...]
     """By measure, the largest first, the number of each is limited."""
-    scores: Mapping[str, PairedScores] = field(repr=False)
+    scores: Mapping[str, _PairedScores] = field(repr=False)
     """By measure."""
     preferences: PreferenceComparison | None = None
     """None without a head-to-head comparison."""
@@ -432,7 +432,7 @@ class _Measured:
     """One measure while results come in."""
 
     def __init__(self) -> None:
-        self.scores = PairedScores()
+        self.scores = _PairedScores()
         self.failures: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._outcomes: tuple[Counter[Outcome], Counter[Outcome]] = (Counter(), Counter())
 

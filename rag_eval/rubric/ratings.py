@@ -20,7 +20,7 @@ _ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
-class RatingPairs:
+class _RatingPairs:
     """The verdicts of both raters on the responses that both have rated."""
 
     pairs: Sequence[tuple[Verdicts, Verdicts]]
@@ -33,7 +33,7 @@ class RatingPairs:
 
 def pair_ratings(
     path_a: Path, path_b: Path, rubric: EvaluationRubric, reading: ReadOptions = AS_FOUND
-) -> RatingPairs:
+) -> _RatingPairs:
     """Pair the rows of two files by their column `id`, or by their order if neither has one.
 
     What `reading` selects are rows of the first file, which then needs ids; other responses of the second are not told.
@@ -57,7 +57,7 @@ def pair_ratings(
         raise TableError(
             f"{path_a.name} and {path_b.name} have no response in common; use the same ids in both"
         )
-    return RatingPairs(
+    return _RatingPairs(
         pairs=[(a.rows[id_], b.rows[id_]) for id_ in common],
         only_a=[id_ for id_ in a.rows if id_ not in b.rows],
         only_b=[] if reading.selection else [id_ for id_ in b.rows if id_ not in a.rows],

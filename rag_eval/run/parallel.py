@@ -62,7 +62,7 @@ _Judged = tuple[list[tuple[CaseResult, ...]], Any]
 """What it gives back: the results of each row, and what the renderer made of them."""
 
 
-class Renderer(Protocol):
+class _Renderer(Protocol):
     """What the workers make of the results of each part, in addition to handing them over."""
 
     task: str
@@ -98,7 +98,7 @@ def open_evaluation(
     judges: Judges,
     settings: Settings,
     processes: int,
-    renderer: Renderer | None = None,
+    renderer: _Renderer | None = None,
     started: Processes | None = None,
 ) -> Evaluation:
     """One run, by this process alone or by so many worker processes; only these use the `renderer`.
@@ -120,7 +120,7 @@ class ParallelEvaluation(Evaluation):
         judges: Judges,
         settings: Settings,
         processes: Processes,
-        renderer: Renderer | None = None,
+        renderer: _Renderer | None = None,
         *,
         part_rows: int = _PART_ROWS,
     ) -> None:

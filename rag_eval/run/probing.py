@@ -182,7 +182,7 @@ def listed_models(transport: Transport) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class _Probed:
     """A known case, and the faithfulness that the judge gave it."""
 
     name: str
@@ -190,7 +190,7 @@ class Probed:
     score: Score
 
 
-def probe(settings: Settings, transport: Transport) -> Iterator[Probed]:
+def probe(settings: Settings, transport: Transport) -> Iterator[_Probed]:
     """Judge the known cases in the prompt form of the settings. Raises RunStoppedError if no call can succeed."""
     name, form = "faithfulness", settings.judge.prompts
     (metric,) = llm_metrics([name]) if form == "ragas" else metrics_by_verdicts([name], form, {})
@@ -198,7 +198,7 @@ def probe(settings: Settings, transport: Transport) -> Iterator[Probed]:
     try:
         scores = scheduler.run([metric.measure(case) for case, _ in _KNOWN_CASES.values()], window=1)
         for (name, (_, expected)), score in zip(_KNOWN_CASES.items(), scores, strict=True):
-            yield Probed(name, expected, score)
+            yield _Probed(name, expected, score)
         if scheduler.stopped:
             raise scheduler.stopped
     finally:

@@ -32,7 +32,7 @@ DELIMITER, BLANK = "[context] delimiter", "blank"
 LISTS = frozenset((JSON_LIST, PYTHON_LIST, PRINTED_ARRAY))
 
 
-class Split(NamedTuple):
+class _Split(NamedTuple):
     """What one cell holds."""
 
     chunks: tuple[str, ...]
@@ -45,17 +45,17 @@ class Split(NamedTuple):
     """Ids of the documents, where every item of a list is an object that has one."""
 
 
-def split_cell(text: str, delimiter: str = AUTO) -> Split:
+def split_cell(text: str, delimiter: str = AUTO) -> _Split:
     """The chunks of one cell. Raises InputError for a list with an item that holds no text, or that was shortened."""
     if delimiter != AUTO:
         chunks = _stripped(text.split(delimiter))
-        return Split(chunks, 0, DELIMITER if chunks else BLANK)
+        return _Split(chunks, 0, DELIMITER if chunks else BLANK)
     found = _list(text)
     if found is not None:
         items, kind = found
         texts = list(_item_texts(items, kind))
         chunks = _stripped(texts)
-        return Split(chunks, len(texts) - len(chunks), kind, _item_ids(items))
+        return _Split(chunks, len(texts) - len(chunks), kind, _item_ids(items))
     return _split_auto(text)
 
 
@@ -83,18 +83,18 @@ _CUT_LIST = (
 _NOT_A_LIST = 'begins like a list and cannot be read as one; write it as JSON: ["chunk 1", "chunk 2"]'
 
 
-def _split_auto(text: str) -> Split:
+def _split_auto(text: str) -> _Split:
     parts = _split_at_pipes(text) if "||" in text else [text]
     if len(parts) > 1:
         chunks = _stripped(parts)
-        return Split(chunks, 0, PIPES)
+        return _Split(chunks, 0, PIPES)
     if "\n" in text or "\r" in text:
         chunks = _stripped(_BLANK_LINES.split(text))
         if len(chunks) > 1:
             plain = _without_numbers(chunks)
-            return Split(plain or chunks, 0, NUMBERED if plain else PARAGRAPHS)
+            return _Split(plain or chunks, 0, NUMBERED if plain else PARAGRAPHS)
     chunks = _stripped(parts)
-    return Split(chunks, 0, WHOLE if chunks else BLANK)
+    return _Split(chunks, 0, WHOLE if chunks else BLANK)
 
 
 def _without_numbers(paragraphs: tuple[str, ...]) -> tuple[str, ...]:

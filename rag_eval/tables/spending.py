@@ -38,7 +38,7 @@ class SpendingColumn(NamedTuple):
     """Why its cells are not amounts; '' if they are, and None if nothing is known of them, as of blank ones."""
 
 
-class Assigned(NamedTuple):
+class _Assigned(NamedTuple):
     """The use of a column, or why it has none."""
 
     role: str
@@ -61,15 +61,15 @@ _Rank = tuple[bool, bool, int, int]
 
 def assigned(
     columns: Collection[SpendingColumn], bots: Mapping[str, str], units: Mapping[str, str], *, is_shared: bool
-) -> dict[int, Assigned]:
+) -> dict[int, _Assigned]:
     """What each column with latency or cost is, by its position; columns that may well be something else are absent.
 
     `bots` are the names by their spellings, folded; `units` were given by role. `is_shared` says that a column without
     the name of a bot belongs to the response of its row. Of several columns whose names could give them one role, none
     has it, but money goes before tokens, a plain column before the field of a record, and all before a blank one.
     """
-    found: dict[tuple[str, str], list[tuple[_Rank, SpendingColumn, Assigned]]] = defaultdict(list)
-    left_out: dict[int, Assigned] = {}
+    found: dict[tuple[str, str], list[tuple[_Rank, SpendingColumn, _Assigned]]] = defaultdict(list)
+    left_out: dict[int, _Assigned] = {}
     for column in columns:
         use, rank = _read(column, bots)
         if use is None or (is_shared and use.why):  # of a part of the bot, such as its retrieval
@@ -85,7 +85,7 @@ def assigned(
     return {**left_out, **chosen}
 
 
-def _chosen(candidates: Sequence[tuple[_Rank, SpendingColumn, Assigned]]) -> Iterator[tuple[int, Assigned]]:
+def _chosen(candidates: Sequence[tuple[_Rank, SpendingColumn, _Assigned]]) -> Iterator[tuple[int, _Assigned]]:
     """Position and use of the columns that could have one role of one bot, or why they have none."""
     best = min(rank for rank, _, _ in candidates)
     first = [column for rank, column, _ in candidates if rank == best]
@@ -103,12 +103,12 @@ def _chosen(candidates: Sequence[tuple[_Rank, SpendingColumn, Assigned]]) -> Ite
         yield column.place, use._replace(why=why)
 
 
-def _is_vague(rank: _Rank, use: Assigned) -> bool:
+def _is_vague(rank: _Rank, use: _Assigned) -> bool:
     """Whether a name such as `duration` may speak of something that lasts for seconds or longer."""
     return rank[2] == _DURATION and TIMES.get(folded(use.unit), 1e3) > 1
 
 
-def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | None, tuple[int, int]]:
+def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[_Assigned | None, tuple[int, int]]:
     """The use that a name or somebody gives, with the rank of the name; None for no use."""
     readings = spendings_of(column.header)
     if column.role:
@@ -119,27 +119,27 @@ def _read(column: SpendingColumn, bots: Mapping[str, str]) -> tuple[Assigned | N
         return _of_unknown_bot(column, readings), (0, 1)
     if not reading.owner and folded(reading.unit) in bots:  # as in Latency (Atlas)
         reading = reading._replace(owner=folded(reading.unit), unit="")
-    return Assigned(reading.role, bots.get(reading.owner, ""), reading.unit), reading.rank
+    return _Assigned(reading.role, bots.get(reading.owner, ""), reading.unit), reading.rank
 
 
-def _of_unknown_bot(column: SpendingColumn, readings: Collection[Spending]) -> Assigned | None:
+def _of_unknown_bot(column: SpendingColumn, readings: Collection[Spending]) -> _Assigned | None:
     """The use of a column of amounts that a bot without a column has: `Cost_Center` may be about something else."""
     units = ((each, unit_named(each.role, each.unit)) for each in readings if not each.rank[0])
     sure = [each for each, unit in units if each.role == LATENCY or unit]
     if not sure or column.fault != "":
         return None
-    return Assigned(sure[-1].role, "", why=f"{_NO_BOT} '{sure[-1].owner[:60]}'")
+    return _Assigned(sure[-1].role, "", why=f"{_NO_BOT} '{sure[-1].owner[:60]}'")
 
 
-def _given(column: SpendingColumn, readings: Collection[Spending], bots: Mapping[str, str]) -> Assigned:
+def _given(column: SpendingColumn, readings: Collection[Spending], bots: Mapping[str, str]) -> _Assigned:
     """Of the bot that is the rest of a known name, or the longest one in any other."""
     for each in readings:
         if each.owner in bots:
-            return Assigned(column.role, bots[each.owner], each.unit)
+            return _Assigned(column.role, bots[each.owner], each.unit)
     name = folded(column.header)
     owners = [bot for bot in bots if re.search(rf"(?<!\w){re.escape(bot)}(?!\w)", name)]
     unit = next((each.unit for each in readings if not each.owner), "")
-    return Assigned(column.role, bots[max(owners, key=len)] if owners else "", unit)
+    return _Assigned(column.role, bots[max(owners, key=len)] if owners else "", unit)
 
 
 def differing_units(read: Mapping[str, "Amounts"], guessed: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -302,7 +302,7 @@ def _is_word_for_none(text: str) -> bool:
     return is_short or word in _NONE or word in _FAILED
 
 
-class Amount(NamedTuple):
+class _Amount(NamedTuple):
     """What one cell says."""
 
     number: float | str
@@ -311,7 +311,7 @@ class Amount(NamedTuple):
     """'' for that of the column."""
 
 
-def amount_in(cell: Cell, role: str) -> Amount | None:
+def amount_in(cell: Cell, role: str) -> _Amount | None:
     """The amount in a cell that is not blank; None for a word such as N/A, or the error value #N/A.
 
     Raises ValueError with what is wrong with the cell, to be put after its name.
@@ -324,7 +324,7 @@ def amount_in(cell: Cell, role: str) -> Amount | None:
     if _is_word_for_none(bare):
         return None
     if role == COST and bare.casefold() in _FREE:
-        return Amount(0.0, "")
+        return _Amount(0.0, "")
     amount = _measured(cell, role) if isinstance(cell, Measured) else _written(bare, role)
     if amount is None:
         raise ValueError(f"{_quoted(bare)} is not a number; write one such as 1240 or 0.5, or clear the cell")
@@ -336,7 +336,7 @@ def amount_in(cell: Cell, role: str) -> Amount | None:
     return amount
 
 
-def _measured(cell: Measured, role: str) -> Amount | None:
+def _measured(cell: Measured, role: str) -> _Amount | None:
     """The amount of a cell that was a number or a duration in the file; a cost may be in any currency."""
     unit = cell.unit
     if unit and not unit_named(role, unit) and (role == LATENCY or unit == PERCENT or unit in TIMES):
@@ -345,10 +345,10 @@ def _measured(cell: Measured, role: str) -> Amount | None:
             f"{_quoted(cell.strip())} is formatted as {shown}, which a {role} cannot be; correct the number format or "
             "clear the cell"
         )
-    return Amount(cell.number, unit) if isfinite(cell.number) else None
+    return _Amount(cell.number, unit) if isfinite(cell.number) else None
 
 
-def _written(text: str, role: str) -> Amount | None:
+def _written(text: str, role: str) -> _Amount | None:
     """The amount that a text is, if it is one."""
     if len(text) > _LONGEST:
         return None
@@ -359,14 +359,14 @@ def _written(text: str, role: str) -> Amount | None:
                 raise ValueError(
                     f"{_quoted(text)} looks like a time of day; write seconds, as in 1.2s, or clear the cell"
                 )
-            return Amount(1e3 * (3600 * hours + 60 * minutes + seconds), "ms")
+            return _Amount(1e3 * (3600 * hours + 60 * minutes + seconds), "ms")
     if (found := _AMOUNT.fullmatch(text)) is None:
         return None
     sign, before, sign_behind, number, after = (part or "" for part in found.groups())
     units = {unit_named(role, word) for word in (before, after) if word}
     if "" in units or len(units) > 1 or not _readings(number):
         return None
-    return Amount(f"{'-' if sign or sign_behind else ''}{number}", "".join(units))
+    return _Amount(f"{'-' if sign or sign_behind else ''}{number}", "".join(units))
 
 
 def _readings(number: str) -> list[float]:
@@ -428,7 +428,7 @@ class Amounts:
         """All its values are 0, and not of tokens, which are perhaps not counted."""
         return self.has_values and not self._first and self.base not in TOKENS
 
-    def add(self, row: int, cell: Cell) -> Amount | None:
+    def add(self, row: int, cell: Cell) -> _Amount | None:
         """The amount of a cell that is not blank; None if it has a word for a missing value.
 
         Raises ValueError with what is wrong with it, to be put after its name.
