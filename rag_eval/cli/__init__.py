@@ -132,8 +132,9 @@ def _end(command: click.Command) -> NoReturn:
     """Run a command and end the process with one of the documented exit codes."""
     # Else the interpreter looks through all that is left before it ends: half a second.
     atexit.register(gc.freeze)
-    # What is read lives on; looking through it all the time doubles the reading.
-    gc.set_threshold(100_000, 50, 100)
+    # What is read lives on; looking through it all the time doubles the reading. Imports alone make up to 250,000
+    # objects.
+    gc.set_threshold(300_000, 50, 100)
     for name, value in _FOR_PACKAGES.items():
         os.environ.setdefault(name, value)
     if not _has_working_folder():

@@ -11,7 +11,6 @@ import contextlib
 import gc
 import itertools
 import logging
-import multiprocessing
 import os
 import queue
 import signal
@@ -24,11 +23,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
-from multiprocessing.process import BaseProcess
-from typing import IO, Any, get_type_hints
+from typing import IO, TYPE_CHECKING, Any, get_type_hints
 
 from rag_eval.errors import ExitCode, RagEvalError
 from rag_eval.store.codec import decode, encode, read_record, write_record
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 log = logging.getLogger(__name__)
 
@@ -302,6 +303,8 @@ def _may_fork() -> bool:
     """A fork copies one thread only: what other threads hold locked would stay so. Elsewhere than on Linux, system
     libraries do not allow it.
     """
+    import multiprocessing
+
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return False
     with contextlib.suppress(OSError):
@@ -314,6 +317,8 @@ class _Fork:
 
     def __init__(self, task: str, others: "Iterable[_Worker]") -> None:
         """`others` are workers whose pipes this one must not keep open."""
+        import multiprocessing
+
         with contextlib.suppress(Exception):  # what is wrong with it is said when it is called
             function_named(task)
         (inbox, to_worker), (from_worker, outbox) = os.pipe(), os.pipe()
