@@ -21,7 +21,7 @@ from forking import ROOT
 from test_shards import singles, told
 
 from rag_eval.errors import InputError, RunStoppedError
-from rag_eval.shards.ray_engine import RayEngine
+from rag_eval.shards.engines import RayEngine
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed (pip install '.[ray]')")

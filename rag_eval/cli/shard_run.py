@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.judges import Judges
     from rag_eval.run.processes import Processes
-    from rag_eval.shards.engines import Engine, LocalEngine
+    from rag_eval.shards.engines import Engine, LocalEngine, RayEngine
     from rag_eval.shards.fold import Fold
     from rag_eval.shards.folder import RunFolder
     from rag_eval.shards.judge_shard import ShardOutcome
     from rag_eval.shards.plan import Plan
-    from rag_eval.shards.ray_engine import RayEngine
     from rag_eval.shards.spec import ShardSpec
 
 _CAPS = ("max_calls", "max_cost", "max_minutes", "grant_used")
@@ -310,8 +309,7 @@ def engine_of(
     options: Options, settings: "Settings", shards: int, started: "Processes | None"
 ) -> "LocalEngine | RayEngine":
     """What runs the shards: no more at once than there are shards, and with an LLM judge than calls may be open."""
-    from rag_eval.shards.engines import LocalEngine
-    from rag_eval.shards.ray_engine import RayEngine
+    from rag_eval.shards.engines import LocalEngine, RayEngine
 
     most = shards if settings.provider.is_offline else min(shards, settings.evaluation.workers)
     return (

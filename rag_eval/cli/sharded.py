@@ -75,7 +75,7 @@ class ShardedJob:
         if options.address and options.engine != "ray":
             raise InputError("--address: is for --engine ray; add it, or remove --address")
         if options.engine == "ray":
-            from rag_eval.shards.ray_engine import import_ray
+            from rag_eval.shards.engines import import_ray
 
             import_ray()
 
