@@ -36,6 +36,9 @@ from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
 
 SINGLE = ("--prompts", "single")
+PAIRS = ("in.xlsx", *SINGLE, "--head-to-head")
+RUN = (*PAIRS, "-o", "r.xlsx", "--json", "r.json")
+SHARDS = (*PAIRS, "-o", "out", "--shard-rows", 5, "--json", "out/report.json")
 WORDS = "river mountain castle bridge market harbour garden museum station forest valley island".split()
 BOTS = ("Atlas", "Birch", "Cedar", "Dune", "Elm", "Fir")
 _RECORDED = (
@@ -118,15 +121,18 @@ def verdict(
     )
 
 
+def judged(case: Case, said: PairVerdict) -> CaseResult:
+    off = Score.not_applicable("toxicity", "off")
+    return CaseResult(case=case, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,))
+
+
 def counted(
     bots: Sequence[str], verdicts: Sequence[tuple[str, str, PairVerdict]], choice: str = ALL_PAIRS
 ) -> HeadToHead:
     """Of a query and a bot, a verdict each."""
     tally = PairTally(bots, choice)
     for query, bot, said in verdicts:
-        case = Case(2, bot, query, "x")
-        off = Score.not_applicable("toxicity", "off")
-        tally.add(CaseResult(case=case, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,)))
+        tally.add(judged(Case(2, bot, query, "x"), said))
     return tally.head_to_head()
 
 
@@ -149,15 +155,10 @@ def test_repeats_of_a_query_count_once() -> None:
 def test_questions_of_a_conversation_are_one_piece_of_evidence() -> None:
     """Twelve answers of which each is preferred are clear; the same as four conversations of three are not."""
     tally, alone = PairTally("AB", ALL_PAIRS), PairTally("AB", ALL_PAIRS)
-    off = Score.not_applicable("toxicity", "off")
     for number in range(12):
         case = Case(2, "A", f"q{number}", "x")
-        for each, found in ((case, alone), (replace(case, conversation=f"c{number // 3}"), tally)):
-            found.add(
-                CaseResult(
-                    case=each, rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(verdict("B", 1.0),)
-                )
-            )
+        alone.add(judged(case, verdict("B", 1.0)))
+        tally.add(judged(replace(case, conversation=f"c{number // 3}"), verdict("B", 1.0)))
     assert alone.head_to_head().pairs[0].is_significant
     (pair,) = tally.head_to_head().pairs
     assert (pair.queries, pair.wins, pair.win_rate) == (12, 12, 1.0)
@@ -286,20 +287,9 @@ def test_a_conversation_is_one_piece_of_evidence_in_a_matching_too() -> None:
     found = []
     for size in (1, 5):
         tally = PairTally("ABCD", MATCHING)
-        off = Score.not_applicable("toxicity", "off")
         for number in range(100):
-            value = 1.0 if number // 5 % 3 else -1.0
             case = Case(2, "A", f"q{number}", "x", conversation=f"c{number // size}")
-            tally.add(
-                CaseResult(
-                    case=case,
-                    rqs=None,
-                    failure_modes=(),
-                    scores={},
-                    toxicity=off,
-                    pairs=(verdict("B", value),),
-                )
-            )
+            tally.add(judged(case, verdict("B", 1.0 if number // 5 % 3 else -1.0)))
         (pair,) = tally.head_to_head().pairs
         assert pair.interval is not None
         found.append(pair.interval.high - pair.interval.low)
@@ -330,11 +320,8 @@ def test_parts_come_to_the_same_as_the_whole() -> None:
         for one, other in combinations("ABCD", 2)
     ]
     whole, parts = PairTally("ABCD", ALL_PAIRS), [PairTally("ABCD", ALL_PAIRS) for _ in range(2)]
-    off = Score.not_applicable("toxicity", "off")
     for number, (query, bot, said) in enumerate(verdicts):
-        result = CaseResult(
-            case=Case(2, bot, query, "x"), rqs=None, failure_modes=(), scores={}, toxicity=off, pairs=(said,)
-        )
+        result = judged(Case(2, bot, query, "x"), said)
         whole.add(result)
         parts[number >= 100].add(result)
     merged = PairTally("ABCD", ALL_PAIRS)
@@ -442,16 +429,11 @@ def test_two_bots_are_compared_in_both_orders_without_their_names(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     answers(tmp_path / "in.xlsx", 25, (0, 6))
-    ended = run_cli(
-        "in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", "--html", "r.html", "--csv", "csv",
-        "--markdown", "r.md", **azure(judge),
-    )  # fmt: skip
+    ended = run_cli(*RUN, "--html", "r.html", "--csv", "csv", "--markdown", "r.md", **azure(judge))
     assert ended.code == 0, ended.err
     shown = pairs_of(judge)
     assert len(shown) == 2 * 25 + 20
-    assert not any(
-        bot in request.prompt for request in judge.requests if request.task == "pair" for bot in BOTS[:2]
-    )
+    assert not any(bot in each.prompt for each in judge.requests if each.task == "pair" for bot in BOTS[:2])
     seen = {(each["FIRST"], each["SECOND"]) for each in shown if each["FIRST"] != each["SECOND"]}
     assert {(second, first) for first, second in seen} == seen
     document = run_of(tmp_path / "r.json")
@@ -492,7 +474,7 @@ def test_equal_and_empty_responses_need_no_call(run_cli: Run, judge: FakeJudge, 
         ["Question three?", "Paris", "", "", CONTEXT],
     ]
     write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *lines)
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     assert ended.code == 0
     assert all(shown["FIRST"] == shown["SECOND"] for shown in pairs_of(judge))
     document = run_of(tmp_path / "r.json")
@@ -508,7 +490,7 @@ def test_a_judge_that_likes_the_first_response_gives_no_verdict(
 ) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3))
     judge.always = replying(lambda shown, said: overall(said, "first"))
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     assert ended.code == 0
     assert (
         "Side by side there is no verdict: the judge called only 0 of 12 pairs of equal responses a tie."
@@ -528,7 +510,7 @@ def test_honest_words_for_a_side_are_read(
     answers(tmp_path / "in.xlsx", 3, (0, 3))
     spelled = dict(zip(("first", "second", "tie"), words, strict=True))
     judge.always = replying(lambda shown, said: overall(said, spelled[said["overall"]]))
-    run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    run_cli(*RUN, **azure(judge))
     found = run_of(tmp_path / "r.json")["head_to_head"]
     assert (found["failed"], found["pairs"][0]["wins"], found["trust"]["controls_tied"]) == (0, 3, 3)
 
@@ -543,8 +525,7 @@ def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
             overall(said, "the better one")
 
     judge.always = replying(off_the_menu)
-    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
-    ended = run_cli(*words, **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     document = run_of(tmp_path / "r.json")
     assert document["head_to_head"]["failed"] == 1
     assert document["head_to_head"]["pairs"][0]["queries"] == 11
@@ -552,7 +533,7 @@ def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
     assert "add --retry-errors" in ended.err
     judge.always = None
     asked = len(judge.requests)
-    ended = run_cli(*words, "--retry-errors", **azure(judge))
+    ended = run_cli(*RUN, "--retry-errors", **azure(judge))
     assert ended.code == 0, ended.err
     assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
     assert 2 <= len(judge.requests) - asked <= 4, "only the failed pair, and a check of the endpoint"
@@ -562,7 +543,7 @@ def test_the_two_measures_can_disagree(run_cli: Run, judge: FakeJudge, tmp_path:
     answers(tmp_path / "in.xlsx", 25, (0, 5))
     contrary = {"first": "second", "second": "first", "tie": "tie"}
     judge.always = replying(lambda shown, said: overall(said, contrary[said["overall"]]))
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     document = run_of(tmp_path / "r.json")
     assert "The two measures disagree: side by side, Birch is preferred in 100% of 25 queries" in ended.out
     assert "Win rates by point: correct 100%" in ended.out
@@ -582,7 +563,7 @@ def test_the_turns_of_a_conversation_come_before_the_query(
         ["And now?", "", "Here", "Here", "There"],
     ]
     write_table(tmp_path / "in.xlsx", header, *lines)
-    assert run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge)).code == 0
+    assert run_cli(*RUN, **azure(judge)).code == 0
     shown = pairs_of(judge)
     assert [*next(each for each in shown if each["query"] == "Where is it?")][:2] == ["history", "query"]
     assert all(("history" in each) is (each["query"] == "Where is it?") for each in shown)
@@ -595,7 +576,7 @@ def test_the_turns_of_a_conversation_come_before_the_query(
 
 def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 50, (0, 1, 2, 3))
-    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head")
+    words = RUN
     told = run_cli(*words, "--dry-run", **azure(judge))
     assert not judge.requests
     assert run_cli(*words, **azure(judge)).code == 0
@@ -604,13 +585,12 @@ def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudg
 
 def test_a_capped_run_goes_on_and_pays_nothing_twice(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 20, (0, 3))
-    words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json")
-    ended = run_cli(*words, "--max-calls", "40", **azure(judge))
+    ended = run_cli(*RUN, "--max-calls", "40", **azure(judge))
     assert ended.code == 4
     part = run_of(tmp_path / "r.json")["head_to_head"]
     assert 0 < part["failed"] < 20
     assert len(judge.requests) <= 40
-    assert run_cli(*words, **azure(judge)).code == 0
+    assert run_cli(*RUN, **azure(judge)).code == 0
     bodies = [json.dumps(each.body, sort_keys=True) for each in judge.requests if each.task != "preflight"]
     assert len(bodies) == len(set(bodies))
     assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
@@ -637,7 +617,7 @@ def test_a_killed_run_goes_on_and_pays_nothing_twice(
     answers(tmp_path / "in.xlsx", 20, (0, 3))
     if "--shard-rows" in words:
         (tmp_path / "config.ini").write_text(ONE_PROCESS)
-    command = ("in.xlsx", *SINGLE, "--head-to-head", *words)
+    command = (*PAIRS, *words)
 
     def hold(request: Request) -> None:
         if len(pairs_of(judge)) > held:
@@ -662,17 +642,7 @@ def test_a_run_that_stops_when_clear_is_compared_afterwards(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     answers(tmp_path / "in.xlsx", 30, (0, 6))
-    ended = run_cli(
-        "in.xlsx",
-        "-o",
-        "r.xlsx",
-        *SINGLE,
-        "--until-clear",
-        "--head-to-head",
-        "--json",
-        "r.json",
-        **azure(judge),
-    )
+    ended = run_cli(*RUN, "--until-clear", **azure(judge))
     document = run_of(tmp_path / "r.json")
     rows = document["run"]["looks"][document["end"]["looks_taken"] - 1]["rows"]
     assert f"clear after {rows} of 30 rows" in ended.out, ended.out
@@ -719,10 +689,8 @@ def test_what_the_scores_cost_is_told_apart_from_what_the_pairs_cost(
     prices = "[prices]\ninput = 1000\noutput = 1000\n"
     for name, config in (("known", prices), ("unknown", "")):
         (tmp_path / "config.ini").write_text(config)
-        assert (
-            run_cli("in.xlsx", *SINGLE, "-o", f"{name}.xlsx", "--json", f"{name}.json", **azure(judge)).code
-            == 0
-        )
+        command = ("in.xlsx", *SINGLE, "-o", f"{name}.xlsx", "--json", f"{name}.json")
+        assert run_cli(*command, **azure(judge)).code == 0
     (tmp_path / "config.ini").write_text(prices)
     before = run_of(tmp_path / "known.json")["end"]["usage"]
     judge.requests.clear()
@@ -740,24 +708,16 @@ def test_what_the_scores_cost_is_told_apart_from_what_the_pairs_cost(
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("--against", "in.xlsx"),
-        ("--batch",),
-        ("--until-clear",),
-        ("--rows", "2-3"),
-        ("--where", "x=y"),
-        ("--show",),
-        ("--samples", "3"),
-    ],
+    ["--against in.xlsx", "--batch", "--until-clear", "--rows 2-3", "--where x=y", "--show", "--samples 3"],
 )
 def test_what_the_json_of_a_run_cannot_have_is_refused(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...]
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: str
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
     run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json")
-    ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", *words, **azure(judge))
+    ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", *words.split(), **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
-    assert f"{words[0]}: cannot be used with the JSON of a run" in ended.err
+    assert f"{words.split()[0]}: cannot be used with the JSON of a run" in ended.err
 
 
 def test_pairs_that_a_run_has_are_judged_again_only_if_that_is_asked_for(
@@ -785,18 +745,7 @@ def test_answers_of_an_earlier_file_become_further_bots(
     write_table(tmp_path / "new.xlsx", header, *lines, ["Only here?", "x", "y", CONTEXT])
     earlier = [[f" Which  city, question {n}?", "Wrong truth", "Paris", CONTEXT] for n in reversed(range(14))]
     write_table(tmp_path / "old.csv", header, *earlier, ["Only there?", "x", "y", CONTEXT])
-    ended = run_cli(
-        "new.xlsx",
-        "--against",
-        "old.csv",
-        "--head-to-head",
-        "-o",
-        "r.xlsx",
-        *SINGLE,
-        "--json",
-        "r.json",
-        **azure(judge),
-    )
+    ended = run_cli("new.xlsx", "--against", "old.csv", *RUN[1:], **azure(judge))
     assert ended.code == 0, ended.err
     assert (
         "14 of 15 rows have the same query there and are judged; left out: 1 rows of new.xlsx, 1 of old.csv"
@@ -811,7 +760,7 @@ def test_answers_of_an_earlier_file_become_further_bots(
 
 def test_bots_by_the_dozen_have_strengths(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 90, (0, 1, 2, 3, 5, 7))
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     assert ended.code == 0, ended.err
     found = run_of(tmp_path / "r.json")["head_to_head"]
     assert found["choice"] == "matching"
@@ -828,23 +777,20 @@ def test_bots_by_the_dozen_have_strengths(run_cli: Run, judge: FakeJudge, tmp_pa
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--judge", "offline", "--head-to-head"), "--head-to-head: needs an LLM judge"),
-        (("--head-to-head", "some"), "'some'"),
-        (
-            ("--judge", "offline", "--head-to-head", "--shard-rows", "2", "-o", "out"),
-            "--head-to-head: needs an LLM judge",
-        ),
-        (("--against", "none.csv"), "none of its 1 queries is in in.xlsx"),
-        (("--against", "in.xlsx", "-o", "in.xlsx"), "in.xlsx"),
-        (("--against", "nowhere.xlsx"), "nowhere.xlsx"),
+        ("--judge offline --head-to-head", "--head-to-head: needs an LLM judge"),
+        ("--judge offline --head-to-head --shard-rows 2 -o out", "--head-to-head: needs an LLM judge"),
+        ("--head-to-head some", "'some'"),
+        ("--against none.csv", "none of its 1 queries is in in.xlsx"),
+        ("--against in.xlsx -o in.xlsx", "in.xlsx"),
+        ("--against nowhere.xlsx", "nowhere.xlsx"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_call(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: tuple[str, ...], told: str
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, words: str, told: str
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
     write_table(tmp_path / "none.csv", ["Query", "Bot_A"], ["Something else?", "No."])
-    ended = run_cli("in.xlsx", *words, **azure(judge))
+    ended = run_cli("in.xlsx", *words.split(), **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
     assert told in ended.err
 
@@ -860,12 +806,8 @@ def test_the_file_may_follow_the_option_without_its_value(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
-    for words in (
-        ("--head-to-head", "in.xlsx"),
-        ("--head-to-head", "all", "in.xlsx"),
-        ("in.xlsx", "--head-to-head"),
-    ):
-        assert run_cli(*words, "--dry-run", **azure(judge)).code == 0
+    for words in ("--head-to-head in.xlsx", "--head-to-head all in.xlsx", "in.xlsx --head-to-head"):
+        assert run_cli(*words.split(), "--dry-run", **azure(judge)).code == 0
 
 
 def test_two_judges_are_compared_on_their_preferences(
@@ -887,17 +829,8 @@ def test_two_judges_are_compared_on_their_preferences(
         change(request) if request.body.get("model") == "other" or "other" in request.path else None
     )
     words = ("in.xlsx", "-o", "j.xlsx", "--json", "j.json", "--html", "j.html", "--head-to-head")
-    ended = rag_eval(
-        "compare-judges",
-        *words,
-        "--prompts-a",
-        "single",
-        "--prompts-b",
-        "single",
-        "--model-b",
-        "other",
-        **azure(judge),
-    )
+    prompts = ("--prompts-a", "single", "--prompts-b", "single")
+    ended = rag_eval("compare-judges", *words, *prompts, "--model-b", "other", **azure(judge))
     assert ended.code == 0, ended.err
     found = run_of(tmp_path / "j.json")["preferences"]
     assert found["counts"]["first bot"] == {"first bot": 15, "tie": 2, "other bot": 3}
@@ -905,12 +838,8 @@ def test_two_judges_are_compared_on_their_preferences(
     assert (found["kappa"]["count"], found["kappa"]["raw"]) == (20, 0.75)
     assert "Head to head: both judges prefer the same in 75% of 20 pairs" in ended.out
     sheet = read_sheet(tmp_path / "j.xlsx", "Pairs")
-    assert [sheet[0][name] for name in ("By A", "B: first bot", "B: tie", "B: other bot")] == [
-        "first bot",
-        15,
-        2,
-        3,
-    ]
+    names = ("By A", "B: first bot", "B: tie", "B: other bot")
+    assert [sheet[0][name] for name in names] == ["first bot", 15, 2, 3]
     assert "Head to head: what both judges prefer" in (tmp_path / "j.html").read_text(encoding="utf-8")
     judge.requests.clear()
     refused = rag_eval(
@@ -932,7 +861,7 @@ def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, 
         book.active.append(line)
     book.save(table)
     (tmp_path / "config.ini").write_text(f"{ONE_PROCESS}[head_to_head]\nrows = 50\n")
-    words = ("in.xlsx", *SINGLE, "--head-to-head")
+    words = PAIRS
     assert rag_eval(*words, "-o", "r.xlsx", "--json", "r.json", **azure(judge)).code == 0
     whole, asked = run_of(tmp_path / "r.json"), paid(judge)
     judge.requests.clear()
@@ -968,23 +897,12 @@ def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, 
 def test_capped_shards_go_on_and_pay_nothing_twice(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 24, (0, 3))
     (tmp_path / "config.ini").write_text(ONE_PROCESS)
-    words = (
-        "in.xlsx",
-        *SINGLE,
-        "--head-to-head",
-        "-o",
-        "out",
-        "--shard-rows",
-        5,
-        "--json",
-        "out/report.json",
-    )
-    ended = rag_eval(*words, "--max-calls", 50, **azure(judge))
+    ended = rag_eval(*SHARDS, "--max-calls", 50, **azure(judge))
     assert ended.code == 4, ended.err
     assert 30 < len(judge.requests) <= 50
     while ended.code == 4:
         before = len(judge.requests)
-        ended = rag_eval(*words, "--max-calls", 50, **azure(judge))
+        ended = rag_eval(*SHARDS, "--max-calls", 50, **azure(judge))
         assert 0 < len(judge.requests) - before <= 50
     assert ended.code == 0, ended.err
     assert set(paid(judge).values()) == {1}
@@ -997,29 +915,18 @@ def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
 ) -> None:
     answers(tmp_path / "in.xlsx", 24, (0, 3))
     (tmp_path / "config.ini").write_text(ONE_PROCESS)
-    words = (
-        "in.xlsx",
-        *SINGLE,
-        "--head-to-head",
-        "-o",
-        "out",
-        "--shard-rows",
-        5,
-        "--json",
-        "out/report.json",
-    )
 
     def fail(shown: dict[str, Any], said: dict[str, Any]) -> None:
         if "question 13?" in shown["query"]:
             overall(said, "the better one")
 
     judge.always = replying(fail)
-    assert "add --retry-errors" in rag_eval(*words, **azure(judge)).err
+    assert "add --retry-errors" in rag_eval(*SHARDS, **azure(judge)).err
     found = run_of(tmp_path / "out/report.json")["head_to_head"]
     assert (found["failed"], found["pairs"][0]["queries"]) == (1, 23)
     judge.always = None
     asked = len(judge.requests)
-    assert rag_eval(*words, "--retry-errors", **azure(judge)).code == 0
+    assert rag_eval(*SHARDS, "--retry-errors", **azure(judge)).code == 0
     assert run_of(tmp_path / "out/report.json")["head_to_head"]["failed"] == 0
     assert 2 <= len(judge.requests) - asked <= 4
 
@@ -1027,7 +934,7 @@ def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
 def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Any machine judges a shard as the run would; a folder with one bot is left as it was."""
     answers(tmp_path / "in.xlsx", 14, (0, 2, 4, 6))
-    words = ("in.xlsx", *SINGLE, "--head-to-head", "-o", "out", "--shard-rows", 7)
+    words = (*PAIRS, "-o", "out", "--shard-rows", 7)
     assert rag_eval(*words, "--engine", "none", **azure(judge)).code == 0
     for number in range(2):
         assert rag_eval("shard", f"out/specs/part-0000{number}.json", **azure(judge)).code == 0
@@ -1051,7 +958,7 @@ def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJ
 
 def test_a_frame_has_the_pairs_of_a_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", "--json", "r.json", **azure(judge))
+    ended = run_cli(*RUN, **azure(judge))
     assert ended.code == 0, ended.err
     document, asked = run_of(tmp_path / "r.json"), paid(judge)
     judge.requests.clear()
@@ -1085,7 +992,7 @@ def test_each_pair_links_to_its_case(rag_eval: Run, judge: FakeJudge, tmp_path: 
     book.save(table)
     for evidence in ("false", "true"):
         (tmp_path / "config.ini").write_text(f"[report]\nevidence = {evidence}\n")
-        ended = rag_eval("in.xlsx", "-o", "r.xlsx", *SINGLE, "--head-to-head", **azure(judge))
+        ended = rag_eval(*RUN, **azure(judge))
         assert ended.code == 0, ended.err
         book = load_workbook(tmp_path / "r.xlsx")
         cases, pairs = book["Per-Query Metrics"], book["Pairs"]
