@@ -86,6 +86,10 @@ def run_of(rows: int, value: Value, bots: Sequence[str] = BOTS[:2], **case: Any)
     return results
 
 
+def with_cases(results: Sequence[CaseResult], changes: Callable[[Case], dict[str, Any]]) -> list[CaseResult]:
+    return [replace(each, case=replace(each.case, **changes(each.case))) for each in results]
+
+
 def facts(bots: Sequence[str], rows: int) -> RunFacts:
     return facts_of(
         bots, rows, head_to_head=ALL_PAIRS, metrics=("faithfulness",), weights={"faithfulness": 1.0}
@@ -203,10 +207,7 @@ def test_pairs_without_a_judge_are_not_asked_and_a_repeated_query_is_asked_once(
         4: PairVerdict("Birch", Outcome.FAILED, code="truncated"),
     }
     results = run_of(8, lambda row, *_: left_out.get(row, 1.0))
-    results = [
-        replace(each, case=replace(each.case, query="the same?")) if each.case.row in (5, 6, 7) else each
-        for each in results
-    ]
+    results = with_cases(results, lambda case: {"query": "the same?"} if case.row in (5, 6, 7) else {})
     pairs = pairs_of(results)
     rows = [pairs[drawn.line].one.case.row for drawn in draw_pairs(pairs, 40).cases]
     assert sorted(rows) == [2, 5, 8, 9]
@@ -449,18 +450,8 @@ def test_agreement_is_that_of_the_formula() -> None:
         said(draw.choice([1, 0, -1]), *(draw.choice([1, 1, 0, -1]) for _ in range(2))) for _ in range(80)
     ]
     found = {each.raters: each for each in agreements(cases)}
-    assert [*found] == [
-        ("judge", "people"),
-        ("judge", "rater 0"),
-        ("judge", "rater 1"),
-        ("rater 0", "rater 1"),
-    ]
-    table = pd.DataFrame(
-        [
-            {"judge": judge, "rater 0": labels["rater 0"], "rater 1": labels["rater 1"]}
-            for _, judge, labels in cases
-        ]
-    )
+    assert [*found] == [("judge", "people"), *combinations(("judge", "rater 0", "rater 1"), 2)]
+    table = pd.DataFrame([{"judge": judge, **labels} for _, judge, labels in cases])
     table["people"] = table["rater 0"].where(table["rater 0"] == table["rater 1"])
     for names, each in found.items():
         both = table[[*names]].dropna()
@@ -489,10 +480,7 @@ def test_the_win_rate_of_people_is_over_the_random_sample_and_repeats_count_once
     results = run_of(
         20, lambda row, *_: verdict("Birch", 1.0, labels={"anna": 1.0, "ben": 0.0}, is_drawn=row < 12)
     )
-    results = [
-        replace(each, case=replace(each.case, query="the same?")) if each.case.row < 4 else each
-        for each in results
-    ]
+    results = with_cases(results, lambda case: {"query": "the same?"} if case.row < 4 else {})
     people = people_of(compared(results))
     assert (people.queries, people.wins, people.ties, people.win_rate) == (9, 0, 9, 0.75)
     assert (people.judge_win_rate, people.agreement.count) == (1.0, 0)
@@ -565,18 +553,17 @@ def test_the_corrected_win_rate_counts_a_conversation_as_one() -> None:
     draw = random.Random(8)
     values = [draw.choice([1.0, -1.0]) for _ in range(40) for _ in range(4)]
     judge = [value if draw.random() < 0.7 else 0.0 for value in values]
+    run = labelled([values[row // 4 * 4] for row in range(160)], judge)
     found: dict[int, LabelledPair] = {}
     for size in (1, 4, 54):
-        results = [
-            replace(result, case=replace(result.case, conversation=f"c{(result.case.row - 2) // size}"))
-            for result in labelled([values[row // 4 * 4] for row in range(160)], judge)
-        ]
-        told = compared(results)
+        told = compared(
+            with_cases(run, lambda case, size=size: {"conversation": f"c{(case.row - 2) // size}"})
+        )
         found[size] = people_of(told)
         words = "; fewer than 5 labelled conversations are too few for an interval."
         assert any(each.endswith(words) for each in labelled_words(told)) is (size == 54)
     one, four = (found[size].corrected for size in (1, 4))
-    plain = people_of(compared(labelled([values[row // 4 * 4] for row in range(160)], judge))).corrected
+    plain = people_of(compared(run)).corrected
     assert one is not None
     assert four is not None
     assert one == plain
@@ -638,12 +625,15 @@ def recorded(tmp_path: Path) -> Path:
     )
 
 
+def sheet_by(rag_eval: Run, path: str, *words: object, raters: str = "anna") -> Any:
+    """A sheet of pairs of `recorded`."""
+    return rag_eval("review", "run.json", "--pairs", "-o", path, "--raters", raters, *words)
+
+
 def test_from_a_run_to_the_win_rate_of_people(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
-    made = rag_eval(
-        "review", "run.json", "--pairs", "-o", "review.xlsx", "--cases", "50", "--raters", "anna,ben"
-    )
+    made = sheet_by(rag_eval, "review.xlsx", "--cases", "50", raters="anna,ben")
     assert made.code == 0, made.err
     assert "Pairs to label: 50" in made.out
     assert "Drawn at random by pair of bots: Atlas and Birch 50" in made.out
@@ -656,10 +646,8 @@ def test_from_a_run_to_the_win_rate_of_people(
             lambda row, first, second, of=of_rater: {first: 1, second: "B"}.get(of[row], "tie"),
             sheet,
         )
-    ended = run_cli(
-        "run.json", "--report-only", "--labels", "review.xlsx", "-o", "l.xlsx", "--json", "l.json", "--csv", "csv",
-        "--html", "l.html",
-    )  # fmt: skip
+    words = ("run.json", "--report-only", "--labels", "review.xlsx", "-o", "l.xlsx", "--json", "l.json")
+    ended = run_cli(*words, "--csv", "csv", "--html", "l.html")
     assert ended.code == 0, ended.err
     document = json.loads((tmp_path / "l.json").read_text(encoding="utf-8"))
     assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
@@ -678,10 +666,8 @@ def test_from_a_run_to_the_win_rate_of_people(
     line, _ = read_sheet(tmp_path / "l.xlsx", "Human Preferences")[:2]
     assert line["Human Win Rate"] == pytest.approx(people["win_rate"])
     assert line["Human Win Rate 95 % low"] == pytest.approx(people["interval"]["low"])
-    assert (line["Labelled Queries"], line["Corrected Win Rate"]) == (
-        50,
-        pytest.approx(people["corrected"]["value"]),
-    )
+    assert line["Labelled Queries"] == 50
+    assert line["Corrected Win Rate"] == pytest.approx(people["corrected"]["value"])
     told = f"Labels: anna and ben prefer the same in {(table['anna'] == table['ben']).mean():.0%} of 50 pairs"
     assert told in ended.out
     assert told in (tmp_path / "l.html").read_text(encoding="utf-8")
@@ -694,9 +680,8 @@ def test_from_a_run_to_the_win_rate_of_people(
     assert {pairs[row]["Human"] for row in pairs if row not in rows} == {None}
     # A report made from that JSON says the same without the sheet.
     assert run_cli("l.json", "--report-only", "-o", "again.xlsx", "-q").code == 0
-    assert read_sheet(tmp_path / "again.xlsx", "Human Preferences") == read_sheet(
-        tmp_path / "l.xlsx", "Human Preferences"
-    )
+    again, first = (read_sheet(tmp_path / name, "Human Preferences") for name in ("again.xlsx", "l.xlsx"))
+    assert again == first
 
 
 @pytest.mark.parametrize(
@@ -720,11 +705,10 @@ def test_an_empty_corrected_win_rate_is_explained(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path, count: int, answer: Opinion, told: str
 ) -> None:
     """Below the table of the sheet, on the page and in the terminal."""
-    rag_eval("review", "run.json", "--pairs", "-o", "review.xlsx", "--cases", f"{count}", "--raters", "anna")
+    sheet_by(rag_eval, "review.xlsx", "--cases", count)
     fill(tmp_path / "review.xlsx", answer)
-    ended = run_cli(
-        "run.json", "--report-only", "--labels", "review.xlsx", "-o", "l.xlsx", "--html", "l.html"
-    )
+    labels = ("--report-only", "--labels", "review.xlsx")
+    ended = run_cli("run.json", *labels, "-o", "l.xlsx", "--html", "l.html")
     assert ended.code == 0, ended.err
     boxes = read_boxes(tmp_path / "l.xlsx")
     page = (tmp_path / "l.html").read_text(encoding="utf-8")
@@ -741,7 +725,7 @@ def test_an_empty_corrected_win_rate_is_explained(
 def test_what_people_clearly_prefer_is_in_the_verdict(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
-    rag_eval("review", "run.json", "--pairs", "-o", "review.xlsx", "--cases", "40", "--raters", "anna")
+    sheet_by(rag_eval, "review.xlsx", "--cases", "40")
     words = ("run.json", "--report-only", "--labels", "review.xlsx", "--json", "l.json", "--markdown", "l.md")
     fill(tmp_path / "review.xlsx", prefers("Birch"))
     ended = run_cli(*words, "-o", "l.xlsx")
@@ -793,12 +777,8 @@ def test_too_few_conversations_for_a_corrected_win_rate_are_told_before_anybody_
 ) -> None:
     """Whoever is told so would have labelled in vain, and nobody else is told."""
     made = run_of(60, judged_like(lambda row: 1.0 if row % 3 else -1.0))
-    of_talks = [
-        replace(result, case=replace(result.case, conversation=f"c{result.case.row % count}"))
-        for result in made
-    ]
-    write_run(tmp_path / "run.json", of_talks)
-    ended = rag_eval("review", "run.json", "--pairs", "-o", "sheet.xlsx", "--cases", "40", "--raters", "anna")
+    write_run(tmp_path / "run.json", with_cases(made, lambda case: {"conversation": f"c{case.row % count}"}))
+    ended = sheet_by(rag_eval, "sheet.xlsx", "--cases", "40")
     told = (
         "rag-eval: A win rate needs 5 conversations, however many labels there are. "
         f"Too few: Atlas and Birch {count}.\n"
@@ -814,20 +794,8 @@ def test_too_few_conversations_for_a_corrected_win_rate_are_told_before_anybody_
 def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
-    rag_eval("review", "run.json", "--pairs", "-o", "one.xlsx", "--cases", "25", "--raters", "anna")
-    made = rag_eval(
-        "review",
-        "run.json",
-        "--pairs",
-        "-o",
-        "two.xlsx",
-        "--cases",
-        "25",
-        "--raters",
-        "anna",
-        "--without",
-        "one.xlsx",
-    )
+    sheet_by(rag_eval, "one.xlsx", "--cases", "25")
+    made = sheet_by(rag_eval, "two.xlsx", "--cases", "25", "--without", "one.xlsx")
     assert made.code == 0, made.err
     rows = [{each[1] for each in rows_of(tmp_path / name)} for name in ("one.xlsx", "two.xlsx")]
     assert (len(rows[0]), len(rows[1]), rows[0] & rows[1]) == (25, 25, set())
@@ -838,19 +806,11 @@ def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(
     assert read_sheet(tmp_path / "l.xlsx", "Human Preferences")[0]["Labelled Queries"] == 50
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--metrics", "faithfulness"), "--metrics: cannot be used with --pairs"),
-        (("--show-scores",), "--show-scores: cannot be used with --pairs"),
-    ],
-)
-def test_options_of_cases_are_refused(
-    rag_eval: Run, recorded: Path, words: tuple[str, ...], told: str
-) -> None:
+@pytest.mark.parametrize("words", [("--metrics", "faithfulness"), ("--show-scores",)])
+def test_options_of_cases_are_refused(rag_eval: Run, recorded: Path, words: tuple[str, ...]) -> None:
     ended = rag_eval("review", "run.json", "--pairs", *words)
     assert ended.code == 2
-    assert told in ended.err
+    assert f"{words[0]}: cannot be used with --pairs" in ended.err
 
 
 def test_a_run_that_compares_nothing_is_refused(
@@ -861,7 +821,7 @@ def test_a_run_that_compares_nothing_is_refused(
     ended = rag_eval("review", "plain.json", "--pairs")
     assert ended.code == 2
     assert "plain.json: --pairs needs pairs that a judge has compared" in ended.err
-    rag_eval("review", "run.json", "--pairs", "-o", "r.xlsx", "--raters", "anna")
+    sheet_by(rag_eval, "r.xlsx")
     fill(tmp_path / "r.xlsx", prefers("Atlas"))
     ended = run_cli("plain.json", "--report-only", "--labels", "r.xlsx", "-o", "l.xlsx")
     assert ended.code == 2
@@ -871,12 +831,10 @@ def test_a_run_that_compares_nothing_is_refused(
 def test_labels_of_another_run_are_an_error(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
-    rag_eval("review", "run.json", "--pairs", "-o", "r.xlsx", "--raters", "anna")
+    sheet_by(rag_eval, "r.xlsx")
     fill(tmp_path / "r.xlsx", prefers("Atlas"))
-    others = [
-        replace(each, case=replace(each.case, row=each.case.row + 900, query=f"other {each.case.row}"))
-        for each in run_of(5, lambda *_: 1.0)
-    ]
+    others = run_of(5, lambda *_: 1.0)
+    others = with_cases(others, lambda case: {"row": case.row + 900, "query": f"other {case.row}"})
     write_run(tmp_path / "other.json", others)
     ended = run_cli("other.json", "--report-only", "--labels", "r.xlsx", "-o", "l.xlsx")
     assert ended.code == 2
@@ -918,7 +876,7 @@ def test_a_run_with_labels_makes_the_same_calls_and_says_what_its_json_says(
 def test_labels_stay_when_another_judge_compares_the_pairs(
     rag_eval: Run, run_cli: Run, recorded: Path, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    rag_eval("review", "run.json", "--pairs", "-o", "r.xlsx", "--raters", "anna")
+    sheet_by(rag_eval, "r.xlsx")
     fill(tmp_path / "r.xlsx", prefers("Birch"))
     run_cli("run.json", "--report-only", "--labels", "r.xlsx", "-o", "l.xlsx", "--json", "l.json", "-q")
     ended = run_cli("l.json", "--head-to-head", "--fresh", "-o", "m.xlsx", "--json", "m.json", **azure(judge))
@@ -933,7 +891,7 @@ def test_labels_of_cases_and_of_pairs_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
     rag_eval("review", "run.json", "-o", "cases.xlsx", "--raters", "anna")
-    rag_eval("review", "run.json", "--pairs", "-o", "pairs.xlsx", "--raters", "anna")
+    sheet_by(rag_eval, "pairs.xlsx")
     book = load_workbook(tmp_path / "cases.xlsx")
     for row in book["anna"].iter_rows():
         if "/" in str(row[4].value):
