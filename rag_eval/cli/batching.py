@@ -11,6 +11,7 @@ from rag_eval.cli.console import remark, warn
 from rag_eval.cli.options import Options
 from rag_eval.errors import ExitCode, InputError
 from rag_eval.judge.providers import PROVIDERS
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.cli.manifest import Manifest
@@ -57,7 +58,6 @@ def refuse_batches(options: Options, settings: "Settings") -> None:
 def refuse_open_batches(store: "Store", target: Path) -> None:
     """Raise InputError, and close the store, if calls of this report would be made while batches have them."""
     from rag_eval.run.batches import open_batches_of
-    from rag_eval.tables.remarks import counted
 
     if batches := open_batches_of(store, target):
         store.end(keep=True)
@@ -174,7 +174,6 @@ def poll_pauses() -> Iterator[float]:
 
 def waiting_line(batches: "Sequence[BatchRecord]", now: datetime | None = None) -> str:
     """What is waited for, and until when."""
-    from rag_eval.tables.remarks import counted
 
     now = now or datetime.now()
     calls = sum(batch.requests for batch in batches)
@@ -197,7 +196,7 @@ def _latest(batches: "Sequence[BatchRecord]") -> str:
 
 
 def _number(batches: "Sequence[BatchRecord]") -> str:
-    return f"{len(batches)} batch{'es' if len(batches) > 1 else ''}"
+    return counted(len(batches), "batch", "batches")
 
 
 def _moment(seconds: float, now: datetime) -> str:

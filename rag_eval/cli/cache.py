@@ -11,6 +11,7 @@ from rag_eval.cli.console import remark, say, warn
 from rag_eval.cli.options import load, options
 from rag_eval.cli.parameters import NumberRange
 from rag_eval.errors import InputError
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.store.reply_store import Store
@@ -33,7 +34,7 @@ def _show(config: Path | None) -> None:
         for line in store.overview():
             days = f"{datetime.fromtimestamp(line.first):%Y-%m-%d} to {datetime.fromtimestamp(line.last):%Y-%m-%d}"
             tokens = f"{line.prompt_tokens:,} + {line.completion_tokens:,} tokens"
-            say(f"  {line.task}: {_replies(line.replies)}, {tokens}, {days}")
+            say(f"  {line.task}: {counted(line.replies, 'reply', 'replies')}, {tokens}, {days}")
     finally:
         store.end(keep=True)
 
@@ -50,21 +51,16 @@ def _show(config: Path | None) -> None:
 )
 def _prune(config: Path | None, days: float) -> None:
     """Remove replies and failures older than DAYS days. A later run pays for these replies again."""
-    from rag_eval.tables.remarks import counted
 
     store = _opened(config, on_damage=warn)
     try:
         before = store.path.stat().st_size
         replies, failures = store.prune(time.time() - days * _DAY)
         freed = max(0, before - store.path.stat().st_size)
-        removed = f"{_replies(replies)} and {counted(failures, 'failure')} removed"
+        removed = f"{counted(replies, 'reply', 'replies')} and {counted(failures, 'failure')} removed"
         remark(f"{store.path}: {removed}, {freed / 1e6:,.1f} MB freed")
     finally:
         store.end(keep=True)
-
-
-def _replies(number: int) -> str:
-    return "1 reply" if number == 1 else f"{number:,} replies"
 
 
 def _opened(config: Path | None, **how: Any) -> "Store":

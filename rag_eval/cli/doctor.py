@@ -27,6 +27,7 @@ from rag_eval.errors import (
     how_to_install,
 )
 from rag_eval.judge.masking import is_loopback
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
@@ -295,7 +296,7 @@ def _processes(settings: "Settings") -> _Finding:
 
     set_, cores = settings.evaluation.processes, usable_cores()
     words = f"{set_}" if set_ else f"{most_processes()} for large inputs, 1 for others"
-    text = f"Processes: {words}; this process may use {cores} {'core' if cores == 1 else 'cores'}"
+    text = f"Processes: {words}; this process may use {counted(cores, 'core')}"
     return (
         _warning(f"{text}, so more processes do not make a run faster") if (set_ or 1) > cores else _ok(text)
     )

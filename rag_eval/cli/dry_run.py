@@ -21,7 +21,7 @@ from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import Table
-from rag_eval.texts.display import enumerated
+from rag_eval.texts.display import counted, enumerated
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
@@ -106,9 +106,7 @@ class DryRun:
             self._limits = batch_limits_of(settings)
         prices = self._limits.prices if self._limits else prices_of(settings)
         found = self._count(parts, endpoint, is_shared=is_shared)
-        shards = (
-            f" in {len(found.calls):,} shards of {files:,} file{'s' if files > 1 else ''}" if files else ""
-        )
+        shards = f" in {len(found.calls):,} shards of {counted(files, 'file')}" if files else ""
         yield f"Rows: {found.rows:,}{shards}, bots: {len(table.bots)}. Cached replies: {found.cached:,}."
         if found.outdated:
             yield f"Stored replies that are empty or unusable and would be requested again: {found.outdated}."
@@ -226,8 +224,7 @@ def _wave_lines(waves: Sequence[Wave]) -> Iterator[str]:
     number_of = "1 wave" if len(waves) == 1 else f"{len(waves)} waves"
     yield f"Batches: {number_of}, each up to a day; each needs the replies of the wave before it."
     for number, wave in enumerate(waves, start=1):
-        files = f"{wave.files} file{'s' if wave.files > 1 else ''}"
-        yield f"  wave {number}: about {wave.calls:,} calls in {files}, {wave.size / 1e6:,.1f} MB"
+        yield f"  wave {number}: about {wave.calls:,} calls in {counted(wave.files, 'file')}, {wave.size / 1e6:,.1f} MB"
 
 
 def _place(endpoint: "Endpoint") -> str:

@@ -29,7 +29,7 @@ from rag_eval.results.verdict import (
     unfit_words,
     verdict,
 )
-from rag_eval.texts.display import decimals, percent
+from rag_eval.texts.display import counted, decimals, percent
 
 if TYPE_CHECKING:
     from rag_eval.cli.history import HistoryOfRun
@@ -257,8 +257,7 @@ def _annotation_lines(findings: Findings) -> Iterator[str]:
         yield f"{bot.bot}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
     for name, summary in findings.retrieval.items():
         means = ", ".join(f"{label} {decimals(summary.means[key])}" for key, label in _SHOWN.items())
-        queries = "query" if summary.scored == 1 else "queries"
-        yield f"{name}: {means} over {summary.scored:,} {queries} with gold documents"
+        yield f"{name}: {means} over {counted(summary.scored, 'query', 'queries')} with gold documents"
     for line in findings.alignment.agreements if findings.alignment else ():
         yield _agreement_line(line)
     yield from rare_error_words(findings.alignment)

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_eval.tables.spending import unit_of
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import counted, shorten
 
 if TYPE_CHECKING:
     from rag_eval.records import Case
@@ -62,7 +62,7 @@ def _context(case: "Case") -> Iterator[str]:
     if case.chunks is None:
         yield "    context: no column"
         return
-    yield f"    context: {len(case.chunks):,} chunks" if len(case.chunks) != 1 else "    context: 1 chunk"
+    yield f"    context: {counted(len(case.chunks), 'chunk')}"
     for rank, chunk in enumerate(case.chunks[:_CHUNKS], 1):
         yield f"      [{rank}] {_short(chunk)}"
     if len(case.chunks) > _CHUNKS:

@@ -31,7 +31,7 @@ from rag_eval.results.judge_comparison import (
 )
 from rag_eval.results.paired import BANDS, MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_ROWS
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import counted, shorten
 
 Runs = tuple[JudgeRun, JudgeRun]
 
@@ -349,10 +349,9 @@ def _closeness(line: HumanComparison) -> str:
     elif interval.low <= 0 <= interval.high:
         which = "no significant difference"
     limits = f" (95% CI {_signed(interval.low)} to {_signed(interval.high)})" if interval else ""
-    cases = f"{line.count:,} {'case' if line.count == 1 else 'cases'}"
     return (
         f"{line.label} against human labels: mean absolute error {line.a_error:.2f} by A, {line.b_error:.2f} by B, "
-        f"difference {_signed(line.error_difference)}{limits}: {which} ({cases})."
+        f"difference {_signed(line.error_difference)}{limits}: {which} ({counted(line.count, 'case')})."
     )
 
 

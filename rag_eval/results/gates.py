@@ -15,7 +15,7 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
-from rag_eval.texts.display import amount, decimals
+from rag_eval.texts.display import amount, counted, decimals
 
 if TYPE_CHECKING:
     from rag_eval.results.findings import Findings
@@ -178,9 +178,7 @@ def _too_few(common: CommonQueries, min_common: float) -> str:
 
 
 def _of_baseline(common: CommonQueries) -> str:
-    return (
-        f"{common.both:,} of the baseline's {common.before:,} {'query' if common.before == 1 else 'queries'}"
-    )
+    return f"{common.both:,} of the baseline's {counted(common.before, 'query', 'queries')}"
 
 
 def _worse(changes: Sequence[Change], margin: float) -> str:

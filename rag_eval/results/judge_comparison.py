@@ -36,7 +36,7 @@ from rag_eval.results.paired import (
 )
 from rag_eval.results.summary import FEWEST_ROWS, RQS, Mean, Summarizer, Summary, rqs_outcome
 from rag_eval.results.verdict import NAME_LIMIT, verdict
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import counted, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,7 +508,7 @@ def headline(comparison: JudgeComparison, a: JudgeRun, b: JudgeRun) -> str:
         return (
             f"{_named(a)} and {_named(b)} have no case in common that both scored completely{_costs(a, b)}."
         )
-    cases = f"{overall.kappa.count:,} {'case' if overall.kappa.count == 1 else 'cases'}"
+    cases = counted(overall.kappa.count, "case")
     if comparison.undecided:
         cases = f"{overall.kappa.count:,} of {comparison.cases:,} cases; {comparison.undecided:,} left out"
     kappa = overall.kappa.kappa
@@ -551,7 +551,7 @@ def ranking_words(comparison: JudgeComparison) -> str:
         return "Ranking: there is only one bot."
     if len(ranked) < 2:
         return "Ranking: fewer than two bots can be ranked by both judges."
-    rows = f"over {ranked[0].rows:,} {'row' if ranked[0].rows == 1 else 'rows'}"
+    rows = f"over {counted(ranked[0].rows, 'row')}"
     moved = [
         f"{shorten(line.bot, NAME_LIMIT)} {line.a_rank} → {line.b_rank}" for line in ranked if line.is_moved
     ]

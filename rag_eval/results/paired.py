@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rag_eval.records import SPENT_LABELS
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
-from rag_eval.texts.display import enumerated
+from rag_eval.texts.display import counted, enumerated
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa
@@ -185,7 +185,7 @@ class CommonQueries:
 
 def common_words(queries: int) -> str:
     """How many queries a change is over."""
-    return "1 common query" if queries == 1 else f"{queries:,} common queries"
+    return counted(queries, "common query", "common queries")
 
 
 def queries_words(common: Mapping[str, CommonQueries], earlier: str) -> list[str]:

@@ -22,7 +22,7 @@ from rag_eval.records import (
 from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
 from rag_eval.results.stored import State
 from rag_eval.store.codec import NumberTable, Spool
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import counted, shorten
 
 RQS = "rqs"
 FEWEST_OF_CLASS = 5
@@ -201,7 +201,7 @@ class Summary:
 
 def of_queries(part: int, whole: int, kind: str = "") -> str:
     """A share of the queries in words: '18 of 20 queries', '1 of 1 query', '3 of 9 judged queries'."""
-    return f"{part:,} of {whole:,} {kind}{'query' if whole == 1 else 'queries'}"
+    return f"{part:,} of {counted(whole, f'{kind}query', f'{kind}queries')}"
 
 
 class Summarizer:

@@ -21,7 +21,15 @@ from rag_eval.results.summary import (
     Summary,
     of_queries,
 )
-from rag_eval.texts.display import decimals, digits_beside, digits_that_differ, enumerated, percent, shorten
+from rag_eval.texts.display import (
+    counted,
+    decimals,
+    digits_beside,
+    digits_that_differ,
+    enumerated,
+    percent,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
@@ -100,15 +108,15 @@ def _clear_words(comparison: "Comparison | None", facts: RunFacts) -> str:
 
 def _looked(facts: RunFacts) -> str:
     """How many rows the last look saw: '80 of 200 rows'."""
-    return f"{facts.looks[facts.looks_taken - 1].rows:,} of {_counted(facts.rows, 'row')}"
+    return f"{facts.looks[facts.looks_taken - 1].rows:,} of {counted(facts.rows, 'row')}"
 
 
 def _unfinished(facts: RunFacts, summary: Summary) -> str:
     """How much is; empty if a run was stopped and lacks nothing."""
     if summary.judged < facts.rows:
-        return f"{summary.judged:,} of {_counted(facts.rows, 'row')}"
+        return f"{summary.judged:,} of {counted(facts.rows, 'row')}"
     scored, failed = (sum(getattr(bot.rqs, name) for bot in summary.bots) for name in ("scored", "failed"))
-    return f"{scored:,} of {_counted(scored + failed, 'case')}" if failed else ""
+    return f"{scored:,} of {counted(scored + failed, 'case')}" if failed else ""
 
 
 def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) -> str:
@@ -426,12 +434,12 @@ def _why_none(facts: RunFacts, summary: Summary) -> str:
     if not scored and facts.partial:
         return f"Nothing was judged: {shorten(facts.partial, 200).rstrip('.')}."
     if not scored:
-        return f"Not one of {_counted(failed, 'case')} could be judged ({_codes(summary)}). {again}"
+        return f"Not one of {counted(failed, 'case')} could be judged ({_codes(summary)}). {again}"
     if not failed:
         return (
             "No query has an RQS for every bot: the bots answer different queries. Compare them one by one."
         )
-    return f"No query has an RQS for every bot: {_counted(failed, 'case')} not judged ({_codes(summary)}). {again}"
+    return f"No query has an RQS for every bot: {counted(failed, 'case')} not judged ({_codes(summary)}). {again}"
 
 
 # Its limits
@@ -473,7 +481,7 @@ def _not_judged(facts: RunFacts, summary: Summary, findings: Findings) -> Iterat
     if not failed or findings.comparison is None:
         return
     codes = "" if facts.partial else f" ({_codes(summary)})"
-    told = f"{_counted(failed, 'case')} {'was' if failed == 1 else 'were'} not judged{codes}"
+    told = f"{counted(failed, 'case')} {'was' if failed == 1 else 'were'} not judged{codes}"
     if not findings.challengers:
         yield f"{told}."
     elif len(findings.comparison.winners) > 1:
@@ -533,7 +541,7 @@ def _corrected(findings: Findings) -> Iterator[str]:
         if line.label == label and line.corrected
     ]
     more = [f"{len(means) - _MOST_BOTS:,} more"] if len(means) > _MOST_BOTS else []
-    yield f"Corrected by {_counted(count, 'human label')}: mean {label} {', '.join([*means[:_MOST_BOTS], *more])}."
+    yield f"Corrected by {counted(count, 'human label')}: mean {label} {', '.join([*means[:_MOST_BOTS], *more])}."
 
 
 def _since_baseline(findings: Findings) -> Iterator[str]:
@@ -587,7 +595,7 @@ def _by_people(findings: Findings) -> str:
     if people.win_rate < 0.5:
         winner, people = pair.other, people.mirrored()
     limits = f" (95% CI {_percent_range(people.interval)})" if people.interval else ""
-    over = _counted(people.queries, "labelled query", "labelled queries")
+    over = counted(people.queries, "labelled query", "labelled queries")
     return f"Annotators prefer {_short(winner)} in {percent(people.win_rate or 0)} of {over}{limits}."
 
 
@@ -776,7 +784,7 @@ def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
         )
         who = " and ".join("annotators" if name == PEOPLE else _short(name) for name in each.raters)
         yield (
-            f"Labels: {who} prefer the same in {percent(kappa.raw)} of {_counted(each.count, 'pair')}{only}{beyond}."
+            f"Labels: {who} prefer the same in {percent(kappa.raw)} of {counted(each.count, 'pair')}{only}{beyond}."
         )
     yield from _uncorrected_words(found.pairs if found else ())
 
@@ -867,10 +875,6 @@ def has_other_counts(summary: Summary) -> bool:
 def _queries(part: int, whole: int) -> str:
     """'20 queries' where it is all of them, otherwise '18 of 20 queries'."""
     return of_queries(part, whole).partition(" of ")[2] if part == whole else of_queries(part, whole)
-
-
-def _counted(count: int, noun: str, several: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def _whole(name: str) -> str:

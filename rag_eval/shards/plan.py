@@ -30,6 +30,7 @@ from rag_eval.tables.columns import ColumnUse
 from rag_eval.tables.joining import require_same_units
 from rag_eval.tables.table import Table
 from rag_eval.texts.citations import Habit, joined
+from rag_eval.texts.display import counted
 
 FORMAT = "rag-eval-shards/1"
 SHARD_ROWS = 5_000
@@ -315,4 +316,4 @@ def _together(first: Table, table: Table, cut: int) -> Table:
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:5])
-    return f"{len(names):,} file{'s' if len(names) > 1 else ''} ({shown}{' …' if len(names) > 5 else ''})"
+    return f"{counted(len(names), 'file')} ({shown}{' …' if len(names) > 5 else ''})"

@@ -10,6 +10,7 @@ from rag_eval.tables.cells import (
     Area,
     column_letter,
 )
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.tables.columns import Columns
@@ -162,7 +163,3 @@ def short_warnings(rows: Sequence[int]) -> Iterator[str]:
 
 def _first_ten(items: Sequence[object]) -> str:
     return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -44,12 +44,11 @@ from rag_eval.tables.remarks import (
     Missing,
     Remarks,
     Repeats,
-    counted,
 )
 from rag_eval.tables.rows import Lines
 from rag_eval.tables.spending import Amounts, differing_units
 from rag_eval.texts.citations import Habit, habit_of
-from rag_eval.texts.display import without_half_pairs
+from rag_eval.texts.display import counted, without_half_pairs
 
 Value = TypeVar("Value")
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.cells import BadCell, Cell, cell_at
 from rag_eval.tables.names import called, nearest
+from rag_eval.texts.display import counted
 
 Item = TypeVar("Item")
 
@@ -113,11 +114,7 @@ class Selection:
         return (
             *(f"{each.column} {each.operator} {each.value}" for each in self.where),
             *([f"rows {spans}"] if spans else []),
-            *(
-                [f"{self.random_rows:,} random row{'s' if self.random_rows > 1 else ''}"]
-                if self.random_rows
-                else []
-            ),
+            *([counted(self.random_rows, "random row")] if self.random_rows else []),
         )
 
     def chosen(

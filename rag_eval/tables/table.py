@@ -40,7 +40,7 @@ from rag_eval.tables.names import (
     meaning_of,
     names_bots,
 )
-from rag_eval.tables.remarks import Remarks, counted, cut_warnings, merge_warnings, short_warnings
+from rag_eval.tables.remarks import Remarks, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
@@ -48,6 +48,7 @@ from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 from rag_eval.texts.citations import Habit
+from rag_eval.texts.display import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,11 @@ def enumerated(names: Sequence[str], conjunction: str = "and") -> str:
 _MOST_NAMES = 6
 
 
+def counted(number: int, noun: str, several: str = "") -> str:
+    """'1 case' or '1,200 cases'; `several` is the plural if it has no s at its end."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
+
+
 def decimals(value: float | None, digits: int = 2, *, is_signed: bool = False) -> str:
     """`value` rounded as Excel shows it: half up, seen in 15 digits, so that 0.725 is 0.73. '–' for None.
 

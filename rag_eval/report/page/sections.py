@@ -38,7 +38,16 @@ from rag_eval.results.verdict import (
     verdict,
     verdict_on,
 )
-from rag_eval.texts.display import amount, decimals, digits_beside, enumerated, percent, printable, shorten
+from rag_eval.texts.display import (
+    amount,
+    counted,
+    decimals,
+    digits_beside,
+    enumerated,
+    percent,
+    printable,
+    shorten,
+)
 
 BOT_NAME = 200
 """Characters of a bot's name in the leaderboard and in the table of cases."""
@@ -142,7 +151,7 @@ def _about_counts(summary: Summary) -> str:
 
 def _more(count: int, noun: str) -> str:
     return (
-        f"<p>… and {_counted(count, f'more {noun}')}: see the workbook or the JSON.</p>" if count > 0 else ""
+        f"<p>… and {counted(count, f'more {noun}')}: see the workbook or the JSON.</p>" if count > 0 else ""
     )
 
 
@@ -243,7 +252,7 @@ def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     bots = {bot.bot: bot for bot in summary.bots}
     cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings[:_MOST_BOTS]]
     shown, folded = "".join(cards[:_CARDS]), "".join(cards[_CARDS:])
-    summary_of_more = f"<summary>{_counted(len(cards) - _CARDS, 'more bot')}</summary>"
+    summary_of_more = f"<summary>{counted(len(cards) - _CARDS, 'more bot')}</summary>"
     more = (
         f'<details class="more">{summary_of_more}<div class="cards">{folded}</div></details>'
         if folded
@@ -276,7 +285,7 @@ def _card(
     name = safe(shorten(bot.bot, NAME_LIMIT))
     chart = (
         f"<figure>{histogram(f'Distribution of RQS of {shorten(bot.bot, NAME_LIMIT)}', bot.rqs_values)}"
-        f"<figcaption>RQS of {_counted(len(bot.rqs_values), 'case')}</figcaption></figure>"
+        f"<figcaption>RQS of {counted(len(bot.rqs_values), 'case')}</figcaption></figure>"
         if bot.rqs_values
         else ""
     )
@@ -314,10 +323,6 @@ def _cause(cause: Cause, index: int) -> str:
     )
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 # Worst cases
 
 
@@ -326,7 +331,7 @@ def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bo
     cases = "".join(_worst(result, facts, has_texts=has_texts) for result in results)
     return (
         '<section class="static" aria-labelledby="h-worst"><h2 id="h-worst">'
-        f"The {_counted(len(results), 'case')} with the lowest RQS</h2>{cases}</section>"
+        f"The {counted(len(results), 'case')} with the lowest RQS</h2>{cases}</section>"
         if results
         else ""
     )
