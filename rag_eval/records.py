@@ -360,11 +360,16 @@ class CaseResult:
     def flags(self) -> tuple[str, ...]:
         """What a reader should know of the scores, score by score."""
         of_scores = []
-        for name, score in self.all_scores.items():
-            seen = {each.verdict for each in score.evidence}
-            if not SCORE_FLAGS.keys().isdisjoint(seen):
-                label = SCORE_LABELS.get(name, name)
-                of_scores += [f"{label}: {flag}" for verdict, flag in SCORE_FLAGS.items() if verdict in seen]
+        scores = self.all_scores
+        if not SCORE_FLAGS.keys().isdisjoint(
+            [one.verdict for each in scores.values() for one in each.evidence]
+        ):
+            of_scores = [
+                f"{SCORE_LABELS.get(name, name)}: {flag}"
+                for name, score in scores.items()
+                for verdict, flag in SCORE_FLAGS.items()
+                if any(each.verdict == verdict for each in score.evidence)
+            ]
         return (*of_scores, *([DIFFERS] if any(pair.differs_from_rqs for pair in self.pairs) else []))
 
     def value(self, metric: str) -> float | None:

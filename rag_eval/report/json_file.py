@@ -26,7 +26,7 @@ from rag_eval.results.stored import RUN_FORMAT, plain_verdicts
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.results.verdict import verdict, verdict_on
 from rag_eval.retrieval import RetrievalSummary
-from rag_eval.store.codec import to_plain
+from rag_eval.store.codec import to_json, to_plain
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class JsonReport:
         if not result.case.is_missing:
             del members["case"]["is_missing"]
         marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}
-        self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
+        line = to_json(members.pop("case") | members | marks, is_spaced=True).decode()
+        self._write((",\n" if self._cases else "\n") + line)
         self._cases += 1
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:

@@ -56,11 +56,15 @@ def from_plain(kind: Any, value: Any) -> Any:
     return msgspec.convert(value, kind)
 
 
-def to_json(value: Any) -> bytes:
-    """A line of JSON that `from_json` makes an equal value of, half a surrogate pair and NaN included."""
+def to_json(value: Any, *, is_spaced: bool = False) -> bytes:
+    """A line of JSON that `from_json` makes an equal value of, half a surrogate pair and NaN included.
+
+    `is_spaced` says whether there is a space behind each comma and colon.
+    """
     with suppress(UnicodeEncodeError, OverflowError):
         if not _NOT_FINITE.search(_encoder.encode(value)):
-            return _json_encoder.encode(value)
+            line = _json_encoder.encode(value)
+            return msgspec.json.format(line, indent=0) if is_spaced else line
     return json.dumps(to_plain(value), check_circular=False).encode("ascii")
 
 

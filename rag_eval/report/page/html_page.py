@@ -33,7 +33,7 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import RANDOM, WORST
 from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
 from rag_eval.results.summary import RQS, Summary, rqs_outcome
-from rag_eval.store.codec import Spool
+from rag_eval.store.codec import Spool, to_json
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.texts.display import decimals, shorten
@@ -151,14 +151,8 @@ class HtmlReport:
         name = case.columns.get(self._slice_by, "").strip() if self._slice_by else ""
         self._numbers.rows.last["slice"].append(self._slices.setdefault(name, len(self._slices)))
         self._numbers.rows.end_entry()
-        record = row_record(self._row, self._facts) if self._has_texts else "0"
-        snippet = shorten(case.query, _SNIPPET) if self._has_texts else ""
-        for spool, text in (
-            (self._records, record),
-            (self._snippets, json.dumps(snippet, ensure_ascii=False)),
-        ):
-            # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
-            spool.add(text.encode("utf-8", "backslashreplace"))
+        self._records.add(row_record(self._row, self._facts) if self._has_texts else b"0")
+        self._snippets.add(to_json(shorten(case.query, _SNIPPET) if self._has_texts else ""))
         self._row.clear()
 
     def _flag_bits(self, result: CaseResult) -> int:

@@ -1,12 +1,12 @@
 """The texts of one row as the page keeps them: each text once, and evidence as positions in the texts."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.records import Case, CaseResult, Evidence, Outcome, RunFacts, Score
 from rag_eval.report.pair_tables import preferred, reason_of
 from rag_eval.results.summary import spent_header
+from rag_eval.store.codec import to_json
 from rag_eval.texts.display import amount
 
 TEXT_LIMIT = 100_000
@@ -26,14 +26,10 @@ _PARTS = {
 Json = dict[str, Any]
 
 
-def row_record(results: Sequence[CaseResult], facts: RunFacts) -> str:
+def row_record(results: Sequence[CaseResult], facts: RunFacts) -> bytes:
     """The results of one row as JSON without line ends; page.js reads it. See `_row` for the members."""
-    record = _dump(_row(results, facts, TEXT_LIMIT))
-    return record if len(record) <= _ROW_LIMIT else _dump(_row(results, facts, _LEAST))
-
-
-def _dump(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    record = to_json(_row(results, facts, TEXT_LIMIT))
+    return record if len(record.decode()) <= _ROW_LIMIT else to_json(_row(results, facts, _LEAST))
 
 
 def _row(results: Sequence[CaseResult], facts: RunFacts, limit: int) -> Json:
