@@ -117,6 +117,9 @@ def support(
     return Support(whole.share * faults.factor, whole.share, sentences)
 
 
+@lru_cache(
+    maxsize=256
+)  # the advice to a case asks, and the count of causes once the rows of its window are judged
 def supports(text: str, statement: str, least: float) -> bool:
     """Whether a text supports a statement with a value of at least `least`. Told fast where too little is found."""
     found = ground(read_claim(statement).whole, read_all((text,)))
