@@ -70,6 +70,23 @@ def not_citations() -> list[str]:
         ("Loans last four weeks[^2].", [2]),
         ("Loans last four weeks [doc2].", [2]),
         ("Loans last four weeks [doc1][doc3].", [1, 3]),
+        ("Loans last four weeks [Source 2].", [2]),
+        ("Loans last four weeks [Source 1, Source 3].", [1, 3]),
+        ("Loans last four weeks [Sources 1 and 3].", [1, 3]),
+        ("Loans last four weeks [Doc 1][Doc 2].", [1, 2]),
+        ("Loans last four weeks [Document: 2].", [2]),
+        ("Loans last four weeks [chunk_3].", [3]),
+        ("Loans last four weeks [Ref. 2].", [2]),
+        ("Loans last four weeks [Source 9].", [-9]),
+        ("Loans last four weeks [Source 1](https://lib.org/loans).", [1]),
+        ("Loans last four weeks [ 1 ].", [1]),
+        ("Loans last four weeks [ 1, 2 ].", [1, 2]),
+        ("Loans last four weeks (Source 2).", [2]),
+        ("Loans last four weeks (sources 1, 3).", [1, 3]),
+        ("Die Leihfrist beträgt vier Wochen [Quelle 1].", [1]),
+        ("Le prêt dure quatre semaines (source 2).", [2]),
+        ("La ficha dura cuatro semanas [Fuente 1; Fuente 2].", [1, 2]),
+        ("借阅期为四周[来源1]。", [1]),
         ("Loans last four weeks【2†source】.", [2]),
         ("Loans last four weeks 【1†fees 2024.pdf】【3†source】.", [1, 3]),
         ("Loans last four weeks【1】.", [1]),
@@ -111,6 +128,7 @@ def not_citations() -> list[str]:
         ("The rate is within the allowed range [2][3].", [2, 3]),
         ("Children of any age [1] may borrow from this page [2].", [1, 2]),
         ("Loans last four weeks[^1].\n\n[^1]: handbook.pdf", [1]),
+        ("Loans last four weeks[^2].\n\n[^2]: Books can be renewed twice.", [2]),
         ("Loans last four weeks [1].\n\nSources:\n[1] Handbook\n[2] Fees", [1]),
         ("Loans last four weeks [1].\n\nSources: [2] Handbook, [3] Fees", [1]),
         ("Loans last four weeks [1], of 2023 [2023].", [1]),
@@ -274,13 +292,26 @@ def offline(response: str, query: str = "How long?", reference: str = "Four week
         "References:\n[1] Handbook\n[2] Fees", "## Sources\nhandbook.pdf\nhttps://lib.org/fees\n",
         "出典：ハンドブック",
         "See [Handbook](https://lib.org/handbook).", "Siehe [Buch](https://lib.org/a), [Regeln](https://lib.org/b)",
-        "---\nSource: handbook.pdf",
+        "---\nSource: handbook.pdf", "[Source 1] handbook.pdf",
     ],
 )  # fmt: skip
 def test_the_offline_judge_takes_no_source_at_the_end_for_a_statement(named: str) -> None:
     said = "Loans last four weeks.\n\n"
     assert offline(said + named) == offline(said)
     assert without_sources(named) == named, "it says nothing else"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ". Sources: [1] handbook.pdf, [2] fees.pdf", ". Source: handbook.pdf, p. 3.", " (source: handbook.pdf).",
+        ". **Sources:** https://lib.org/fees", ". Quellen: [1] Handbuch, [2] Preise", "。来源：handbook.pdf",
+        " [Source 1].", " (Source 1).", " [ 1 ].",
+    ],
+)  # fmt: skip
+def test_sources_in_the_line_of_the_answer_are_no_statement_either(ending: str) -> None:
+    said = "Loans last four weeks"
+    assert offline(said + ending) == offline(said)
 
 
 @pytest.mark.parametrize(
@@ -295,6 +326,10 @@ def test_the_offline_judge_takes_no_source_at_the_end_for_a_statement(named: str
         "Loans last four weeks. See [the form](https://lib.org/form) and send it to the library.",
         "Loans last four weeks.\nSee [the form](https://lib.org/form) and send it to the library.",
         "Loans last four weeks.\nSources of income are rents and fees.",
+        "The city has income. Sources: rents and fees.",
+        "Loans last four weeks. Source: the file rules.pdf says so. Returns are free.",
+        "Loans last four weeks. Sources: rules.pdf\nReturns are free.",
+        "Sources: [1] rules.pdf",
     ],
 )
 def test_a_response_that_ends_in_another_way_is_whole_for_the_offline_judge(response: str) -> None:

@@ -26,23 +26,37 @@ class Mark(NamedTuple):
 
 
 _NUMBER = r"(?:0|[1-9]\d{0,2})"
-_BRACKETED = re.compile(r"\[(?:\^|doc)?\d|【\d{1,3}(?::\d{1,3})?[†】]")
+SOURCE_NAME = (
+    r"(?i:(?:sources?|documents?|docs?|chunks?|passages?|contexts?|excerpts?|snippets?|ref(?:erence)?s?|citations?|quellen?"
+    r"|dokumente?|fuentes?|documentos?|fontes?|fonti|fonte|bron(?:nen)?|källa|źródło|источник|来源|來源|文档|資料|文献|출처)"
+    r"[ :#._-]{0,3}+)"
+)
+"""What may be before the number in brackets, as in "[Source 2]"."""
+_SPOKEN = r"(?i:(?:sources?|chunks?|passages?|quellen?|fuentes?|fontes?|fonti|fonte|bron(?:nen)?) #?)"
+"""The same before a number in parentheses, as in "(source 2)"; a document may be one of the reader's."""
+_BRACKETED = re.compile(rf"\[ ?(?:\^|{SOURCE_NAME})?\d|【\d{{1,3}}(?::\d{{1,3}})?[†】]|\({_SPOKEN}\d")
 _LISTED = rf"{_NUMBER}(?:\s?[-–]\s?{_NUMBER})?+(?:\s?[,;]\s?{_NUMBER}(?:\s?[-–]\s?{_NUMBER})?+)*+"
+_JOINT = r"(?:\s?[,;&]\s?|\s(?:and|und|et|y|e|en|и)\s)"
+_NAMED_LIST = (
+    rf"{_NUMBER}(?:\s?[-–]\s?{_NUMBER})?+(?:{_JOINT}{SOURCE_NAME}?{_NUMBER}(?:\s?[-–]\s?{_NUMBER})?+)*+"
+)
 _URL = r"\(https?://(?:[^\s()]|\([^\s()]{0,200}\)){1,2000}+(?:[ \t]\"[^\"\n]{0,300}\")?\)"
 _FORM = re.compile(
-    rf"(?P<link>(?<!!)\[(?P<nest>\[\^?)?(?P<linked>{_NUMBER})(?(nest)\^?\])\]{_URL})"
-    rf"|\[(?:\^(?P<note>{_NUMBER})\^?|doc(?P<document>{_NUMBER})|(?P<several>{_LISTED}))\]"
+    rf"(?P<link>(?<!!)\[(?P<nest>\[\^?)?{SOURCE_NAME}?(?P<linked>{_NUMBER})(?(nest)\^?\])\]{_URL})"
+    rf"|\[ ?(?:\^(?P<note>{_NUMBER})\^?|{SOURCE_NAME}(?P<named>{_NAMED_LIST})|(?P<several>{_LISTED})) ?\]"
+    rf"|\({_SPOKEN}(?P<spoken>{_NAMED_LIST})\)"
     rf"|\\\[(?P<escaped>{_LISTED})\\\]"
     rf"|【(?:(?P<message>{_NUMBER}):(?P<index>{_NUMBER})(?=†)|(?P<source>{_NUMBER}))(?:†[^】\n]{{1,80}})?】"
 )
 """`[doc2]` is how Azure OpenAI writes a citation, `【2†source】` and `【4:0†source】` how OpenAI does. The latter
 names a message with results of a search, and one of these."""
-_NUMBERS = ("linked", "note", "document", "several", "escaped", "index", "source")
+_NUMBERS = ("linked", "note", "named", "spoken", "several", "escaped", "index", "source")
 _MASKED = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|``[^`]+``|`[^`\n]+`|<(code|pre)\b.{0,4000}?</\1>"  # code
     r"|\$\$.{1,1000}?\$\$|\$(?=[^$\n]{0,200}[\\^_={}])[^$\n]{1,200}\$|\\\(.{1,1000}?\\\)"  # formulas
     rf"|\\\[(?!{_LISTED}\\\]).{{1,1000}}?\\\]"
-    r"|(?:!\[|\[(?!\d{1,3}\]\(https?:))[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|\[(?!\^?\d)[^\]\n]{1,300}\]\[\d+\]",  # links
+    rf"|(?:!\[|\[(?!{SOURCE_NAME}?\d{{1,3}}\]\(https?:))[^\]\n]{{0,300}}\]\([^)\n]{{0,2000}}\)"  # links
+    rf"|\[(?! ?(?:\^|{SOURCE_NAME})?\d)[^\]\n]{{1,300}}\]\[\d+\]",
     re.DOTALL | re.IGNORECASE,
 )
 _NOTE = re.compile(r"^[ \t]*\[\^(\d+)\]:[ \t]*(.*)$", re.MULTILINE)
@@ -130,7 +144,10 @@ _ABBREVIATED = re.compile(
     re.IGNORECASE,
 )
 _LINE_BEGINS = re.compile(r"[ \t]*(?:(?:[-*•–>]|#+|\(?\d{1,2}[.)])[ \t]+)?[ \t*_]*")
-_RUN = r"(?:[ \t]?[,;&]?[ \t]?(?:\[(?:\^|doc)?\d[^\]\n]{0,20}\]|【\d[^】\n]{0,80}】)){0,8}"
+_RUN = (
+    rf"(?:[ \t]?[,;&]?[ \t]?(?:\[ ?(?:\^|{SOURCE_NAME})?\d[^\]\n]{{0,40}}\]|\({_SPOKEN}\d[^)\n]{{0,40}}\)"
+    r"|【\d[^】\n]{0,80}】)){0,8}"
+)
 _WORD_FOLLOWS = re.compile(_RUN + r"[ \t*_]*[^\W_]")
 _GOES_ON_FROM = re.compile(
     _RUN + r"(?:[ \t]+[a-zß-öø-ÿа-яё](?![a-z]*[A-Z])"
@@ -140,12 +157,13 @@ _GOES_ON_FROM = re.compile(
 """Words that go on from a citation as from a name: a small letter, or a particle or verb of a script without it."""
 
 
-def marks(plain: str, *, leads: bool) -> list[Mark]:
+def marks(plain: str, *, leads: bool, chunks: Sequence[str] = ()) -> list[Mark]:
     """Everything in an unmasked text that has the form and the place of a citation, whatever its numbers are.
 
-    `leads` says that who wrote it cites before its sentences, in texts that begin with a citation.
+    `leads` says that who wrote it cites before its sentences, in texts that begin with a citation. A footnote
+    cites if it names a file or the like, or has words of one of the `chunks`.
     """
-    notes = {note[1] for note in _NOTE.finditer(plain) if not _SOURCE.search(note[2])}
+    notes = {note[1] for note in _NOTE.finditer(plain) if not _names_source(note[2], chunks)}
     leads = leads and begins_with_mark(plain)
     has_capitals = not plain.islower()
     found: list[Mark] = []
@@ -168,6 +186,12 @@ def marks(plain: str, *, leads: bool) -> list[Mark]:
         if ranges := _ranges(form):
             found.append(Mark(form.start(), end, ranges, is_lead, form["index"] is not None))
     return found
+
+
+def _names_source(note: str, chunks: Sequence[str]) -> bool:
+    words = note.strip(" \t.*_\"'”“’‘")
+    is_quote = " " in words and any(words in chunk for chunk in chunks)
+    return is_quote or _SOURCE.search(note) is not None
 
 
 def _forms(plain: str) -> list[re.Match[str]]:
@@ -193,7 +217,7 @@ def _forms(plain: str) -> list[re.Match[str]]:
 def _ranges(form: re.Match[str]) -> tuple[tuple[int, int], ...]:
     """() if a range goes backwards."""
     found = []
-    for item in re.split(r"[,;]", _listed(form)):
+    for item in re.split(_JOINT, _listed(form)):
         first, *last = map(int, re.findall(r"\d+", item))
         if last and last[0] <= first:
             return ()
@@ -364,9 +388,13 @@ def _may_be_broad(text: str) -> bool:
     return "](http" in text or "\\[" in text or "†" in text
 
 
-_SPACED = re.compile(r"\[\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s)")
+_SPACED = re.compile(
+    r"\[\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s| \])|\[ \d"
+    rf"|\[ ?{SOURCE_NAME}\d|\({_SPOKEN}\d"
+)
 _BROAD = re.compile(r"\\\[\d|\d\^?\]{1,2}\(https?://|【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s")
 NO_WORD = re.compile(
-    r"\[(?:\^|doc)?\d++\^?(?:\s?[,;\-–]\s*+\d++)*+\]|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"
+    rf"\[(?:\^|{SOURCE_NAME})?\d++\^?(?:\s?[,;\-–]\s*+\d++)*+\]"
+    r"|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"
 )
 """What is no word in a piece without white space: the forms of citations, also of numbers too great for one."""

@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence, Set
 from itertools import accumulate
 from typing import NamedTuple
 
-from rag_eval.texts.brackets import SOURCES, Mark, begins_with_mark, has_number, leads_in, marks, unmasked
+from rag_eval.texts.brackets import (
+    SOURCE_NAME,
+    SOURCES,
+    Mark,
+    begins_with_mark,
+    has_number,
+    leads_in,
+    marks,
+    unmasked,
+)
 from rag_eval.texts.source_lists import without_lists_of_sources
 from rag_eval.texts.words import sentences
 
@@ -108,11 +117,15 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
     known = labels or dict.fromkeys(range(len(chunks) + 1), 0)
     plain = unmasked(response)
     leads = leads_in(plain)
-    found = [mark for mark in marks(plain, leads=leads) if not _is_copied(response, mark, chunks)]
+    found = [
+        mark for mark in marks(plain, leads=leads, chunks=chunks) if not _is_copied(response, mark, chunks)
+    ]
     cited = {number for mark in found for number in mark.numbers} & known.keys()
     is_index = any(mark.is_index for mark in found)
     if not cited and begins_with_mark(plain):
-        before = {number for mark in marks(plain, leads=True) for number in mark.numbers} & known.keys()
+        before = {
+            number for mark in marks(plain, leads=True, chunks=chunks) for number in mark.numbers
+        } & known.keys()
         return Habit(1, 1, numbered=int(bool(before)))
     return Habit(
         1,
@@ -137,7 +150,7 @@ def citing_sentences(
     far = _FAR * max(len(chunks), *ranks, 1)
     cited = [
         (mark, numbers)
-        for mark in marks(unmasked(response), leads=leads)
+        for mark in marks(unmasked(response), leads=leads, chunks=chunks)
         if (numbers := _cited(mark, ranks, copied, far)) and not _is_copied(response, mark, chunks)
     ]
     plain = without_lists_of_sources(_with_placeholders(response, [mark for mark, _ in cited]), _PLACEHOLDER)
@@ -217,7 +230,7 @@ def _labels(chunks: Sequence[str]) -> dict[int, int]:
     return labels if len(labels) == len(chunks) else {}
 
 
-_LABEL = re.compile(r"\s*\[\^?(0|[1-9]\d{0,2})\]")
+_LABEL = re.compile(rf"\s*\[ ?(?:\^|{SOURCE_NAME})?(0|[1-9]\d{{0,2}}) ?\]")
 
 
 def _cited(mark: Mark, ranks: Mapping[int, int], copied: Set[int], far: int) -> Sequence[int]:

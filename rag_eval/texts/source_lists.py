@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from rag_eval.texts.brackets import NO_WORD, SOURCES
+from rag_eval.texts.brackets import NO_WORD, SOURCE_NAME, SOURCES
 from rag_eval.texts.words import LIST_MARKER, has_words
 
 
@@ -14,8 +14,11 @@ def without_sources(response: str) -> str:
     Unchanged if it has none, or says nothing before them.
     """
     may_list = _HINT.search(response) is not None
-    if not may_list and "](http" not in response:
+    tail = _tail(response)
+    if not may_list and not tail and "](http" not in response:
         return response
+    if tail and has_words(response[:tail]):
+        return without_sources(response[:tail])
     rest = _without_last_lines(without_lists_of_sources(response, NO_WORD) if may_list else response)
     return response if len(rest) == len(response) else rest.rstrip()
 
@@ -36,6 +39,14 @@ def without_lists_of_sources(text: str, citation: re.Pattern[str]) -> str:
             kept.append(line)
             said = said or has_words(line)
     return "\n".join(kept)
+
+
+def _tail(response: str) -> int:
+    """Where sources begin in the last line of a response, after what it says there; 0 if they do not."""
+    last = response.rstrip().rfind("\n") + 1
+    is_told = response.find(":", last) > 0 or response.find("：", last) > 0
+    found = _TAIL.search(response, last) if is_told else None
+    return found.start() if found else 0
 
 
 def asks_for_sources(query: str) -> bool:
@@ -79,7 +90,7 @@ _HEADINGS = (
 )
 _HEADS = re.compile(rf"[\s#*_]*{_HEADINGS}[\s*_]*+(?:[:：][\s*_]*)?", re.IGNORECASE)
 """A line above a list of sources, and nothing else: "References:", "## Quellen", "**参考文献**"."""
-_NUMBER = re.compile(r"\s*\[\^?\d{1,3}\]:?(?=\s)")
+_NUMBER = re.compile(rf"\s*\[(?:\^|{SOURCE_NAME})?\d{{1,3}}\]:?(?=\s)")
 """Before an entry: "[1] rules.pdf"."""
 _FILE = re.compile(r"https?://|www\.|\.(?:pdf|docx?|html?|md|txt|xlsx?|pptx?|csv)\b", re.IGNORECASE)
 _NAMED = (
@@ -93,9 +104,16 @@ _LINKS = re.compile(
     re.IGNORECASE,
 )
 """A line of links: "See [Library rules](https://…)."."""
+_TAIL = re.compile(
+    rf"(?:(?<=[.!?…。！？।؟)\]\"”»])\s*|\s+(?=\())[(*_\[>]{{0,4}}{_NAMED}[\s*_]*[:：][\s*_]*"
+    rf"(?=\[\^?\d|[^\n]{{0,200}}(?:{_FILE.pattern}))"
+    r"(?![^\n]*(?:[.!?…]\s+(?-i:[A-ZÀ-ÞА-Я])|[。！？]\s*[^\s)\]）]))[^\n]*\s*\Z",
+    re.IGNORECASE,
+)
+"""The same at the end of the last line of the answer: "Four weeks. Sources: [1] rules.pdf, [2] fees.pdf"."""
 _FIELD = re.compile(r"\W*[^\W\d_][\w ]{0,30}[:：]\s*\S.*(?<![.!?。])")
 """A line of a table in words: "Length: 525 km"."""
-_HINT = re.compile(rf"\n[ \t#*_(>]*+(?:{_NAMED}|\[\^?\d)", re.IGNORECASE)
+_HINT = re.compile(rf"\n[ \t#*_(>]*+(?:{_NAMED}|\[(?:\^|{SOURCE_NAME})?\d)", re.IGNORECASE)
 """Somewhere in every text that has a list of sources."""
 _ASKED = re.compile(
     rf"(?<!\w)(?:{_NAMED}|documents?|files?|links?|web ?(?:sites?|pages?)|cited?|dokumente?|unterlagen|dateien"

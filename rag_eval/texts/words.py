@@ -264,7 +264,7 @@ def _split(text: str) -> list[str]:
 
 def _compact(text: str) -> str:
     """The text with each citation as one piece, which has no word."""
-    return compact(text) if "[" in text or "【" in text else text
+    return compact(text) if any(sign in text for sign in "[【(") else text
 
 
 def _spaced(text: str) -> str:
