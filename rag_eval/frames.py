@@ -34,7 +34,7 @@ from rag_eval.records import (
 )
 from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
-from rag_eval.results.stored import plain_pairs, plain_verdicts
+from rag_eval.results.stored import plain_verdicts
 from rag_eval.results.summary import RQS
 from rag_eval.rubric import EvaluationRubric
 from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
@@ -122,7 +122,7 @@ def evaluate(
             raise evaluation.stopped
     scores = pd.DataFrame(lines)
     if tally:
-        scores.attrs["head_to_head"] = plain_pairs(tally.head_to_head())
+        scores.attrs["head_to_head"] = tally.head_to_head().plain()
     return scores
 
 

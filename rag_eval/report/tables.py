@@ -37,7 +37,6 @@ from rag_eval.report.styles import LINE_HEIGHT
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
-from rag_eval.results.stored import plain_pairs
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import labelled_words
 
@@ -122,7 +121,7 @@ TABLES: Sequence[AnyOfRun] = (
         header_height=44,
         line_height=18,
         page=PagePart(title="Head to head: which response is preferred"),
-        json={"head_to_head": lambda run: plain_pairs(run.findings.head_to_head)},
+        json={"head_to_head": lambda run: (found := run.findings.head_to_head) and found.plain()},
     ),
     ReportTable(
         name="Human Preferences",

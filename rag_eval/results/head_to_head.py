@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +163,15 @@ class HeadToHead:
         """Two bots as `one` sees them; None if they were not compared."""
         found = next((each for each in self.pairs if {each.one, each.other} == {one, other}), None)
         return found.seen_from(one) if found and found.queries else None
+
+    def plain(self) -> dict[str, Any]:
+        """In values that JSON knows."""
+        plain = asdict(self) | {"problem": self.trust.problem}
+        if not self.agreements:
+            del plain["agreements"]
+            for pair in plain["pairs"]:
+                del pair["people"]
+        return plain
 
 
 class PairTally:

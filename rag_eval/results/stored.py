@@ -4,16 +4,12 @@ import json
 import re
 from array import array
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from rag_eval.records import CaseResult
 from rag_eval.store.codec import to_plain
 from rag_eval.texts.display import shorten
-
-if TYPE_CHECKING:
-    from rag_eval.results.head_to_head import HeadToHead
 
 State = Mapping[str, Any]
 """Values that JSON knows, numbers that are not finite included, arrays and bytearrays; nested as one likes."""
@@ -116,18 +112,6 @@ def load_state(file: IO[bytes]) -> State:
 def _array(values: Any) -> "array[Any] | bytearray":
     data = values.tobytes()
     return bytearray(data) if values.dtype.char == "B" else array(values.dtype.char.replace("l", "q"), data)
-
-
-def plain_pairs(found: "HeadToHead | None") -> dict[str, Any] | None:
-    """In values that JSON knows."""
-    if found is None:
-        return None
-    plain = asdict(found) | {"problem": found.trust.problem}
-    if not found.agreements:
-        del plain["agreements"]
-        for pair in plain["pairs"]:
-            del pair["people"]
-    return plain
 
 
 def plain_verdicts(result: CaseResult, *, has_labels: bool = False) -> list[dict[str, Any]]:
