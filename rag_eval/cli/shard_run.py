@@ -297,12 +297,12 @@ class ShardedRun:
 def workers_for(options: Options, settings: "Settings") -> "AbstractContextManager[Processes | None]":
     """Processes for the offline judge. They are forks of this one, which has neither threads nor locks yet."""
     from rag_eval.run.parallel import usable_cores
-    from rag_eval.shards import judge_shard  # noqa: F401 - what the forks need is imported once
     from rag_eval.shards.engines import workers
+    from rag_eval.shards.judge_shard import judge_shard
 
     if options.engine in ("ray", "none") or not settings.provider.is_offline or usable_cores() == 1:
         return nullcontext()
-    return workers(usable_cores(), ahead=_AHEAD, forks=True)
+    return workers(usable_cores(), judge_shard, ahead=_AHEAD, forks=True)
 
 
 def engine_of(

@@ -35,10 +35,17 @@ class Engine(Protocol):
         ...
 
 
-def workers(number: int, *, ahead: int, forks: bool = False) -> Processes:
-    """Processes for a LocalEngine. See Processes."""
-    task = f"{function_named.__module__}:{function_named.__name__}"
-    return Processes(task, number, ahead=ahead, forks=forks)
+def workers(number: int, do: Do, *, ahead: int, forks: bool = False) -> Processes:
+    """Processes for a LocalEngine that is to map `do`. See Processes."""
+    started = Processes(f"{__name__}:{open_worker.__name__}", number, ahead=ahead, forks=forks)
+    return started.open(f"{do.__module__}:{do.__name__}")
+
+
+def open_worker(name: str) -> Do:
+    """In a worker process: what `name` says. What writes parts is imported now, when the rows may still be read."""
+    import pyarrow.parquet  # noqa: F401
+
+    return function_named(name)
 
 
 class LocalEngine:
@@ -50,7 +57,7 @@ class LocalEngine:
     def __init__(self, most: int | None = None, *, ahead: int = 0, started: Processes | None = None) -> None:
         """As many as there are processors, and no more than `most`. `ahead` is for Processes.
 
-        Processes that were `started` are used first.
+        The first function is mapped by the workers that were `started` for it, if any.
         """
         self._ahead = ahead
         self._started = started
@@ -66,9 +73,8 @@ class LocalEngine:
         if self.slots == 1:
             yield from map(do, tasks)
             return
-        spec = f"{do.__module__}:{do.__name__}"
-        processes, self._started = self._started or workers(self.slots, ahead=self._ahead), None
-        with processes.open(spec):
+        started, self._started = self._started, None
+        with started or workers(self.slots, do, ahead=self._ahead) as processes:
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
             yield from processes.map(items, in_order=False)
 
