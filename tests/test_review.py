@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Run, read_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge
 from files import write_table
 from jsonschema import Draft202012Validator
@@ -1289,24 +1289,28 @@ def rows_of(count: int) -> list[list[Any]]:
     body = []
     for row in range(count):
         context = " ".join(words[row % 5 :])
-        body.append(
-            [
-                f"What about item {row}?",
-                context,
-                context if row % 3 else f"No idea {row}",
-                f"{context} ok",
-                context,
-            ]
-        )
+        said = context if row % 3 else f"No idea {row}"
+        body.append([f"What about item {row}?", context, said, f"{context} ok", context])
     return [["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *body]
 
 
 @pytest.fixture
 def recorded(run_cli: Run, tmp_path: Path) -> Path:
     """The JSON of an offline run with two bots and 30 rows."""
-    write_table(tmp_path / "in.xlsx", *rows_of(30))
+    return judged(run_cli, tmp_path, rows_of(30))
+
+
+def judged(run_cli: Run, folder: Path, rows: list[list[Any]]) -> Path:
+    write_table(folder / "in.xlsx", *rows)
     assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
-    return tmp_path / "run.json"
+    return folder / "run.json"
+
+
+def change_cases(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(run.read_text())
+    for case in document["cases"]:
+        change(case)
+    run.write_text(json.dumps(document))
 
 
 def label_like_the_judge(run: Path, path: Path, sheet: str, shift: float = 0.0) -> None:
@@ -1330,17 +1334,8 @@ def test_from_a_run_to_a_corrected_mean_offline(
     assert "Drawn at random by bot and RQS (in thirds): A 22, B 22" in made.out
     for sheet, shift in (("anna", -0.2), ("ben", 0.1)):
         label_like_the_judge(recorded, tmp_path / "review.xlsx", sheet, shift)
-    arguments = [
-        "--labels",
-        "review.xlsx",
-        "--json",
-        "labelled.json",
-        "--csv",
-        "tables",
-        "--html",
-        "page.html",
-    ]
-    ended = run_cli("run.json", "--report-only", "-o", "labelled.xlsx", *arguments, "--calibrate", "new.ini")
+    arguments = "--labels review.xlsx --json labelled.json --csv tables --html page.html --calibrate new.ini"
+    ended = run_cli("run.json", "--report-only", "-o", "labelled.xlsx", *arguments.split())
     assert ended.code == 0, ended.err
     document = json.loads((tmp_path / "labelled.json").read_text())
     assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
@@ -1349,12 +1344,8 @@ def test_from_a_run_to_a_corrected_mean_offline(
         (line["Measure"], line["Bot"]): line for line in lines if line["Compared"] == "judge and people"
     }
     assert 0 < people["Faithfulness", "A"]["Corrected mean"] < 1
-    assert {line["Compared"] for line in lines} == {
-        "judge and people",
-        "judge and anna",
-        "judge and ben",
-        "anna and ben",
-    }
+    pairs = {"judge and people", "judge and anna", "judge and ben", "anna and ben"}
+    assert {line["Compared"] for line in lines} == pairs
     assert "anna and ben" in (tmp_path / "page.html").read_text()
     manifest = ["--labels", "review.xlsx", "--manifest", "manifest.json"]
     assert run_cli("run.json", "--report-only", "-o", "other.xlsx", "-q", *manifest).code == 0
@@ -1371,8 +1362,6 @@ def test_from_a_run_to_a_corrected_mean_offline(
 def test_labels_are_read_before_anything_is_paid(
     run_cli: Run, recorded: Path, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    from conftest import azure
-
     run_cli("review", "run.json", "-o", "review.xlsx")
     ended = run_cli("in.xlsx", "--labels", "review.xlsx", **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
@@ -1464,10 +1453,7 @@ def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--metrics", "faithfullness"],
-            "--metrics: 'faithfullness' is not a metric or criterion of this run; choose",
-        ),
+        (["--metrics", "faithfullness"], "'faithfullness' is not a metric or criterion of this run; choose"),
         (["--metrics", "toxicity"], "--metrics: toxicity belongs to the query"),
         (["--metrics", " , "], "--metrics: names no metric"),
         (["--raters", ","], "--raters: names nobody"),
@@ -1499,15 +1485,7 @@ def test_what_cannot_be_reviewed_is_an_error_with_a_remedy(
         ("c\n" * 9 + "x" * 250 + " d", [128, 142]),
         ("", [0]),
     ],
-    ids=[
-        "twelve lines",
-        "more",
-        "breaks",
-        "more breaks",
-        "a long word",
-        "a long word after breaks",
-        "nothing",
-    ],
+    ids="twelve lines,more,breaks,more breaks,a long word,a long word after breaks,nothing".split(","),
 )
 def test_a_long_text_is_cut_into_pieces_of_twelve_lines(text: str, lengths: list[int]) -> None:
     """A line has 110 characters, and ends at a break. A word that is longer counts two lines for each."""
@@ -1515,14 +1493,16 @@ def test_a_long_text_is_cut_into_pieces_of_twelve_lines(text: str, lengths: list
     assert "".join(_pieces(text)) == text
 
 
+NONE_LEFT = (
+    "rag-eval: run.json: no case is left to label, since all that were drawn are on the sheets of --without; "
+    "compare the labels: rag-eval run.json --report-only --labels {} -o labelled.xlsx\n"
+)
+
+
 def test_no_empty_sheet_is_written_if_earlier_ones_have_every_case(rag_eval: Run, recorded: Path) -> None:
     assert rag_eval("review", "run.json", "--cases", 1000, "-o", "drawn.xlsx").code == 0
     ended = rag_eval("review", "run.json", "--without", "drawn.xlsx", "-o", "second.xlsx")
-    assert (ended.code, ended.err) == (
-        2,
-        "rag-eval: run.json: no case is left to label, since all that were drawn are on the sheets of --without; "
-        "compare the labels: rag-eval run.json --report-only --labels drawn.xlsx -o labelled.xlsx\n",
-    )
+    assert (ended.code, ended.err) == (2, NONE_LEFT.format("drawn.xlsx"))
     assert not recorded.with_name("second.xlsx").exists()
 
 
@@ -1530,26 +1510,16 @@ def test_no_sheet_is_written_if_all_that_were_drawn_have_labels(
     rag_eval: Run, recorded: Path, tmp_path: Path
 ) -> None:
     """The first sheet has all cases of the run, but for a third of them as suspicious ones."""
-    document = json.loads(recorded.read_text())
-    for case in document["cases"]:
-        case["flags"] = ["response: flagged"]
-    recorded.write_text(json.dumps(document))
+    change_cases(recorded, lambda case: case.update(flags=["response: flagged"]))
     assert rag_eval("review", "run.json", "--cases", 60, "--suspicious", 0.3, "-o", "one.xlsx").code == 0
     label_like_the_judge(recorded, tmp_path / "one.xlsx", "Rater 1")
     ended = rag_eval("review", "run.json", "--without", "one.xlsx", "-o", "two.xlsx")
-    assert (ended.code, ended.err) == (
-        2,
-        "rag-eval: run.json: no case is left to label, since all that were drawn are on the sheets of --without; "
-        "compare the labels: rag-eval run.json --report-only --labels one.xlsx -o labelled.xlsx\n",
-    )
+    assert (ended.code, ended.err) == (2, NONE_LEFT.format("one.xlsx"))
     assert not (tmp_path / "two.xlsx").exists()
 
 
 def test_a_run_without_texts_is_refused(rag_eval: Run, recorded: Path) -> None:
-    document = json.loads(recorded.read_text())
-    for case in document["cases"]:
-        case.update(query="", response="")
-    recorded.write_text(json.dumps(document))
+    change_cases(recorded, lambda case: case.update(query="", response=""))
     ended = rag_eval("review", "run.json")
     assert (ended.code, "run.json: contains no texts to label" in ended.err) == (2, True)
 
@@ -1644,8 +1614,7 @@ def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, record
 def test_bots_that_can_never_have_enough_labels_are_named(
     run_cli: Run, rag_eval: Run, tmp_path: Path
 ) -> None:
-    write_table(tmp_path / "in.xlsx", *rows_of(19))
-    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    judged(run_cli, tmp_path, rows_of(19))
     ended = rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "500")
     assert (ended.code, ended.err) == (
         0,
@@ -1653,12 +1622,12 @@ def test_bots_that_can_never_have_enough_labels_are_named(
     )
 
 
-def without_scores(run: Path, bot: str, measure: str, rows: Sequence[int]) -> None:
-    document = json.loads(run.read_text())
-    for case in document["cases"]:
-        if case["bot"] == bot and case["row"] in rows:
+def without_scores(run: Path, bots: str, measure: str, rows: Sequence[int]) -> None:
+    def change(case: dict[str, Any]) -> None:
+        if case["bot"] in bots and case["row"] in rows:
             case["scores"][measure].update(outcome="not_applicable", value=None)
-    run.write_text(json.dumps(document))
+
+    change_cases(run, change)
 
 
 def test_as_many_cases_are_advised_as_the_measure_with_the_fewest_scores_needs(
@@ -1692,8 +1661,7 @@ def test_too_few_conversations_for_a_corrected_mean_are_told_before_anybody_labe
 ) -> None:
     header, *body = rows_of(30)
     rows = [[*row, f"c{number % count}"] for number, row in enumerate(body)]
-    write_table(tmp_path / "in.xlsx", [*header, "Conversation_ID"], *rows)
-    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    judged(run_cli, tmp_path, [[*header, "Conversation_ID"], *rows])
     ended = rag_eval("review", "run.json", "-o", "sheet.xlsx", "--cases", "60")
     told = (
         "rag-eval: A corrected mean needs 5 conversations, however many labels there are. "
@@ -1706,8 +1674,7 @@ def test_a_draw_of_too_few_conversations_is_told(run_cli: Run, rag_eval: Run, tm
     """There are six conversations, but nearly all rows are of four: a fifth is drawn for one bot only."""
     header, *body = rows_of(200)
     rows = [[*row, f"c{number % 4 if number < 198 else number}"] for number, row in enumerate(body)]
-    write_table(tmp_path / "in.xlsx", [*header, "Conversation_ID"], *rows)
-    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    judged(run_cli, tmp_path, [[*header, "Conversation_ID"], *rows])
     ended = rag_eval("review", "run.json", "-o", "sheet.xlsx", "--cases", "50", "--seed", "1")
     assert (ended.code, ended.err) == (
         0,
@@ -1728,10 +1695,7 @@ def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recor
 
 
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
-    document = json.loads(recorded.read_text())
-    for case in document["cases"]:
-        case["scores"]["faithfulness"].update(outcome="not_applicable", value=None)
-    recorded.write_text(json.dumps(document))
+    without_scores(recorded, "AB", "faithfulness", range(2, 32))
     ended = rag_eval("review", "run.json", "--metrics", "Faithfulness")
     assert ended.code == 2
     assert (
