@@ -1075,6 +1075,8 @@ def test_ratings_in_another_order_are_not_paired_by_order(tmp_path: Path) -> Non
     a = "query_id,bot,M1,C1\n1,A,1,0\n1,B,1,1\n2,A,0,0\n2,B,1,0\n"
     found = pair_ratings(*rating_files(tmp_path, a, a.replace("query_id", "QID")), rubric)
     assert len(found.pairs) == 4
+    of_b = "M1,C1\n1,0\n1,1\n0,0\n1,0\n"
+    assert pair_ratings(*rating_files(tmp_path, a, of_b), rubric) == found, "only one has the column"
     b = "query_id,bot,M1,C1\n1,A,1,0\n2,A,0,0\n1,B,1,1\n2,B,1,0\n"
     with pytest.raises(
         TableError, match=r"^a\.csv has query '1' in its row 2, where b\.csv has '2'; .* or add ids$"
