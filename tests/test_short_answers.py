@@ -141,7 +141,7 @@ def test_words_of_a_query_for_yes_or_no_are_not_understood() -> None:
 
 def test_what_is_understood_counts_more_the_longer_the_answer_is() -> None:
     """There is no length at which the score falls."""
-    words = "euros for adults and pensioners, students, soldiers, nurses, teachers, firemen, sailors"
+    words = "euros for adults and pensioners, students, soldiers, nurses, teachers, firemen, sailors, bakers, cooks"
     chunk = f"Replacement: 5 {words}"
     found = [
         values(

@@ -10,8 +10,8 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
-from rag_eval.metrics.offline.asking import beginning_yes_or_no, unspaced_yes_or_no
-from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
+from rag_eval.metrics.offline.asking import NEGATING, beginning_yes_or_no, unspaced_yes_or_no
+from rag_eval.metrics.offline.brief import carrying, certain, given_names, small_stems, stance
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -19,6 +19,7 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
+from rag_eval.texts.amounts import differ, may_have_amount, restated
 from rag_eval.texts.quantities import (
     CURRENCIES,
     LENGTHS,
@@ -30,7 +31,16 @@ from rag_eval.texts.quantities import (
     TIMES,
     WEEKDAYS,
 )
-from rag_eval.texts.words import STOP_WORDS, Reading, numbers, quote, read_claim, stem, stems_of
+from rag_eval.texts.words import (
+    NEGATION,
+    STOP_WORDS,
+    Reading,
+    numbers,
+    quote,
+    read_claim,
+    stem,
+    stems_of,
+)
 
 _Reasoned = Sequence[tuple[str, str]]
 """Statements, each with a reason."""
@@ -128,8 +138,10 @@ MOST_GAIN = 1.4
 """The balance of what is found and what is added is at most so many times what is found."""
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
-WRONG_NUMBER_FACTOR = 0.4
-"""What is left if the response has none of the numbers of a short reference."""
+WRONG_FACTOR = 0.4
+"""What is left if the response has none of the numbers of a short reference, or negates it."""
+KEY_SHARE = 0.5
+"""What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
 """What a mere yes or no is worth if the reference says the same, and more."""
 _HALF_WAY = 50
@@ -163,10 +175,18 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
         find = find_similar if textual < 1 else find_exactly  # a text has words enough
         wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
-        found = find(wanted, _given(response, wanted, reference))
+        given = _given(response, wanted, reference)
+        equal, extra, is_other = _amounts(reference, response, wanted - given)
+        found = find(wanted, given | equal)
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
-        if _lacks_number(wanted - asked, found.missing, reference, response, case.query):
-            value *= WRONG_NUMBER_FACTOR
+        if is_other or _lacks_number(
+            wanted - asked, found.missing, reference, response.stems - extra, case.query
+        ):
+            value *= WRONG_FACTOR
+        elif _has_key(reference, given | equal, case.query):
+            value = max(value, KEY_SHARE)
+        if _negates(reference, response):
+            value *= WRONG_FACTOR
         evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
             balance, extra = _balance(reference, response, found.exactly().share_beside(asked, ASKED_IN_LONG))
@@ -196,7 +216,7 @@ def _polar(reference: str, answer: str, query: str) -> Score | None:
         return None  # two words of the query may differ
     if not is_opposite and not wanted.is_bare:
         return (
-            _half_said(reference) if said.is_word and beginning_yes_or_no(reference)[0] is not None else None
+            _half_said(reference) if said.is_bare and beginning_yes_or_no(reference)[0] is not None else None
         )
     verdict = "contradicted" if is_opposite else "found"
     reason = "the response says the opposite" if is_opposite else ""
@@ -236,8 +256,58 @@ def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> A
     return response.stems if reference.text.isupper() else response.stems | set(stems_of(response.text))
 
 
+def _amounts(
+    reference: Reading, response: Reading, missing: AbstractSet[str]
+) -> tuple[AbstractSet[str], AbstractSet[str], bool]:
+    """The missing words of amounts of a short reference that the response writes in another way, with which words.
+
+    And whether it has other amounts instead.
+    """
+    texts = reference.text, response.text
+    is_short = missing and len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE
+    if not is_short or not all(map(may_have_amount, texts)):
+        return frozenset(), frozenset(), False
+    equal = restated(reference.text, texts[1:], missing)
+    extra = restated(response.text, texts[:1], response.stems - reference.stems)
+    return equal, extra, differ(*texts)
+
+
+def _has_key(reference: Reading, given: AbstractSet[str], query: str) -> bool:
+    """Whether all the numbers of a short reference are given, or its names, if the query asks for either."""
+    kind = expected_kind(query)
+    if kind is None or len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+        return False
+    key = (
+        set(numbers(reference.stems)) if kind.is_number else certain((reference,), query) - small_stems(query)
+    )
+    return bool(key - query_stems(query)) and given >= key
+
+
+def _negates(reference: Reading, response: Reading) -> bool:
+    """Whether one of a short reference and the response negates a word of both."""
+    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+        return False
+    shared = reference.stems & response.stems
+    negated, other = (_negated(each) & shared for each in (reference, response))
+    return negated != other
+
+
+def _negated(text: Reading) -> set[str]:
+    """The words behind a negation, or before one at the end."""
+    places = [place for place, word in enumerate(text.content) if word in NEGATING or word == NEGATION]
+    return {
+        word
+        for place in places
+        for word in text.content[place + 1 : place + 2] or text.content[place - 1 : place]
+    }
+
+
 def _lacks_number(
-    wanted: AbstractSet[str], missing: AbstractSet[str], reference: Reading, response: Reading, query: str
+    wanted: AbstractSet[str],
+    missing: AbstractSet[str],
+    reference: Reading,
+    given: AbstractSet[str],
+    query: str,
 ) -> bool:
     """Whether a short reference has a number, a currency, a percent sign, a month or the like that the response lacks.
 
@@ -247,7 +317,7 @@ def _lacks_number(
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     own = set(numbers(wanted))
-    given = response.stems - query_stems(query)
+    given = given - query_stems(query)
     if own and not missing.isdisjoint(wanted & SIGNS):
         return True
     if _replaced(missing, given - wanted):

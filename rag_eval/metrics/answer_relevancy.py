@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from itertools import chain, pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rag_eval.judge.calls import Call, Message, room_for, with_history
 from rag_eval.metrics import ragas_prompts as prompts
@@ -12,13 +10,15 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
-from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance
+from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance, understood
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
+from rag_eval.metrics.offline.grounding import sentences_of
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.scripts import count_words, has_spaced_sentences, is_pair
+from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
+from rag_eval.texts.amounts import restated
 from rag_eval.texts.words import (
     Reading,
     has_words,
@@ -125,8 +125,6 @@ WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
 PAIRS_RAISED_BY = 0.5
 """Half of the pairs of characters reach from one word into the next, and those differ from text to text."""
-SHORTEST_CLAUSE = 20
-"""Characters of a Thai or Lao clause."""
 _LEAST_SHARE_OF_SOURCE = 0.5
 """A chunk sentence is taken for the source of a short response that it holds so much of."""
 
@@ -156,7 +154,8 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
         polar = stance(answer, case.query)
-        if not polar and (settled := _worthless(response, said, case)):
+        settled = "" if polar and polar.is_bare else _worthless(response, said, case)
+        if settled in _SAYS_NOTHING if polar else settled:
             return Score.scored(self.name, 0.0, settled)
         found = find_similar(asked, said)
         share, missing = found.share, found.missing
@@ -164,14 +163,16 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             share, missing = max(share, 1.0 if polar.is_bare else YES_OR_NO_SHARE), frozenset()
         if not case.query.isascii() and any(map(is_pair, asked)):
             share = raised(share, PAIRS_RAISED_BY)
-        if share < 1:
-            share = max(share, _share_by_source(asked, said, case.chunks))
-        evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         kind = expected_kind(case.query)
-        if share < BARE_SHARE and _is_bare(said, case):
-            is_given = kind.is_given(answer, case.query) if kind else bool(asking_of(case.query))
-            share = BARE_SHARE if is_given else share
-        if kind is None or not kind.is_certain or kind.is_given(answer, case.query):
+        is_answer = kind is not None and kind.is_given(answer, case.query)
+        if share < 1 and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
+            source = _source(answer, said, case)
+            share = max(share, source.held * source.share)
+            is_answer = is_answer or (source.is_closest and source.held > 0)
+            if share < BARE_SHARE and _is_bare(answer, said, case, source):
+                share = BARE_SHARE if is_answer or (kind is None and asking_of(case.query)) else share
+        evidence = _evidence(case.query, missing, is_cut=answer != case.response)
+        if kind is None or not kind.is_certain or is_answer:
             return Score.scored(self.name, share, evidence=evidence)
         reason = f"the query asks for a {kind.name}, the response gives none"
         return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, evidence)
@@ -191,70 +192,52 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     return "the response only has words of the query" if said <= known else ""
 
 
-def _is_bare(said: set[str], case: Case) -> bool:
+class _Source(NamedTuple):
+    """The chunk sentence that a short response comes from."""
+
+    share: float = 0.0
+    """0..1: of the query's words that it has."""
+    held: float = 0.0
+    """0..1: of the response that it has; 0 if no sentence has half of it."""
+    is_closest: bool = True
+    """Whether no other sentence has more of the query's words."""
+
+
+def _source(answer: str, said: set[str], case: Case) -> _Source:
+    chunks = case.chunks
+    if not chunks:
+        return _Source()
+    asked = query_stems(case.query)
+    light = understood(answer, case.query, chunks)
+    new = (said - light.stems if light.weight < 1 else said) or said
+    best, closest = _Source(), 0.0
+    for sentence in sentences_of(chunks):
+        share = find_similar(asked, sentence.stems).share
+        closest = max(closest, share)
+        found = new & sentence.stems
+        if light.restated and not found.issuperset(light.restated):
+            found |= restated(answer, (sentence.text,), new - found)
+        held = len(found) / len(new)
+        if held >= _LEAST_SHARE_OF_SOURCE and held * share >= best.held * best.share:
+            best = _Source(share, held)
+    return best._replace(is_closest=best.share >= closest)
+
+
+def _is_bare(answer: str, said: set[str], case: Case, source: _Source) -> bool:
     """Whether the response is a short answer, and no sentence of the chunks is closer to the query than its source.
 
     A mere yes or no is none, as the query is not for one.
     """
-    if not is_brief(case.response):
+    if not is_brief(case.response) or not source.is_closest:
         return False
     affirms, rest = beginning_yes_or_no(case.response)
     if affirms is not None and not has_words(rest):
         return False
-    asked, own = query_stems(case.query), said - carrying(case.query)
-    own -= reaching(own, case.query, case.chunks or ())
-    if count_words(own - asked) > MOST_WORDS_OF_A_BARE_ANSWER:
-        return False
-    closest, of_source = 0.0, 0.0
-    for sentence in _sentences(case.chunks or ()):
-        share = find_similar(asked, sentence.stems).share
-        closest = max(closest, share)
-        if len(own & sentence.stems) >= _LEAST_SHARE_OF_SOURCE * len(own):
-            of_source = max(of_source, share)
-    return of_source >= closest
-
-
-def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...] | None) -> float:
-    """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds.
-
-    0 for a response that is not short, and without chunks.
-    """
-    if not chunks or count_words(said) > MOST_WORDS_OF_A_SHORT_RESPONSE:
-        return 0.0
-    best = 0.0
-    for sentence in _sentences(chunks):
-        held = len(said & sentence.stems) / len(said)
-        if held >= _LEAST_SHARE_OF_SOURCE:
-            best = max(best, held * find_similar(asked, sentence.stems).share)
-    return best
-
-
-@lru_cache(maxsize=2)  # like `read_all`
-def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
-    read_sentences = (sentence for chunk in chunks for sentence in read_claim(chunk).sentences)
-    return [part for sentence in read_sentences for part in _clauses(sentence)]
-
-
-def _clauses(sentence: Reading) -> list[Reading]:
-    """The sentence; of a script that only puts spaces between sentences, its stretches between spaces.
-
-    A short stretch belongs to the one before it: there are spaces around numbers and names, too.
-    """
-    if sentence.text.isascii() or not has_spaced_sentences(sentence.text):
-        return [sentence]
-    starts: list[int] = []
-    length = SHORTEST_CLAUSE
-    for place, piece in enumerate(sentence.pieces):
-        if length >= SHORTEST_CLAUSE:
-            starts.append(place)
-            length = 0
-        length += len(piece)
-    if len(starts) > 1 and length < SHORTEST_CLAUSE:
-        starts.pop()
-    return [
-        Reading(" ".join(sentence.pieces[start:end]), list(chain(*sentence.stems_by_piece[start:end])))
-        for start, end in pairwise([*starts, len(sentence.pieces)])
-    ]
+    own = said - carrying(case.query)
+    own -= reaching(own, case.query, case.chunks or ()) | query_stems(case.query)
+    return count_words(own) <= (
+        MOST_WORDS_OF_A_SHORT_RESPONSE if source.held else MOST_WORDS_OF_A_BARE_ANSWER
+    )
 
 
 def _evidence(query: str, missing: AbstractSet[str], *, is_cut: bool) -> tuple[Evidence, ...]:

@@ -117,7 +117,8 @@ class _OfflineFaithfulness(_Faithfulness):
         is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
         if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
-        found = support(answer, case.chunks or (), stated=read(case.query).stems, query=case.query)
+        stated = read(case.query).stems
+        found = support(answer, case.chunks or (), stated, case.query, is_response=True)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)
 

@@ -265,7 +265,8 @@ _PERIODS = """
     dia dias semana semanas mes meses ano anos hora
 """
 PERIODS = frozenset(_PERIODS.split())
-MONTHS = frozenset(_MONTHS.split())
+MONTH_NUMBERS: Mapping[str, int] = {word: 1 + place % 12 for place, word in enumerate(_MONTHS.split())}
+MONTHS = frozenset(MONTH_NUMBERS)
 WEEKDAYS = frozenset(_WEEKDAYS.split())
 """English, German, French and Spanish, as MONTHS and PERIODS, in normal form."""
 _UNITS = {

@@ -602,7 +602,25 @@ _NAME_BOUNDARIES = frozenset(".!?:")
 _SPACE_IN_NUMBER = re.compile("[\u00a0\u2009\u202f](?<=\\d.)(?=\\d{3}(?!\\d))")
 """Begins with what is searched fastest."""
 _UNSPACED_END = re.compile("[。！？؟।။។៕]")
-_ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
+_ABBREVIATIONS = frozenset(
+    (
+        "Dr.",
+        "Mr.",
+        "Mrs.",
+        "Ms.",
+        "Prof.",
+        "St.",
+        "No.",
+        "vs.",
+        "e.g.",
+        "i.e.",
+        "ca.",
+        "Dra.",
+        "Sr.",
+        "Sra.",
+        "Mme.",
+    )
+)
 _INITIALS = re.compile(r"(?:[A-Z]\.)++")
 _OF_ORDINALS = "stndrhem"
 """Letters of endings such as in "31st"."""

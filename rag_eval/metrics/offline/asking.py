@@ -114,7 +114,7 @@ _AUXILIARIES = frozenset(
 )
 OPENING_VERBS = _AUXILIARIES | set(words("give describe explain tell define"))
 """English words that open a question or a request without an asking word."""
-_OPENING_YES_OR_NO = _AUXILIARIES | set(
+OPENING_YES_OR_NO = _AUXILIARIES | set(
     words("""
         ist sind war waren kann können könnte darf dürfen muss müssen soll sollte hat haben gibt wird werden wurde |
         puis peux peut pouvez dois doit faut sont avez avons |
@@ -224,7 +224,20 @@ _NO = "no|nein|nee|nej|non|nao|nie|нет|hayır|لا|नहीं|아니요|아
 _REGRET = "leider|unfortunately|sorry|malheureusement|desolee?|lo siento|lamentablemente|desgraciadamente"
 _YES_OR_NO_ANSWER = re.compile(
     rf"\W*(?:(?:(?:{_REGRET})\W+)?(?:(?P<yes>{_YES})|{_NO})(?:\s*[^\w\s]|\s*$)"
-    rf"|(?:{_REGRET})\W+(?:not|nicht|pas)\W*$|(?P<unspaced>是|对|對|はい|ええ|ใช่)|不|没|沒|いいえ|ไม่)"
+    rf"|(?:{_REGRET})\W+(?:not|nicht|pas)(?:\s*[^\w\s]|\s*$)|(?P<unspaced>是|对|對|はい|ええ|ใช่)|不|没|沒|いいえ|ไม่)"
+)
+_ASSENT = (
+    "yep|yeah|true|correct|right|sure|of course|certainly|absolutely|definitely|indeed|richtig|wahr|genau|stimmt|klar"
+    "|naturlich|selbstverstandlich|gerne?|vrai|exact|effectivement|tout a fait|bien sur|absolument|certainement"
+    "|verdadero|correcto|claro|por supuesto|desde luego|naturalmente|certo|certamente|конечно"
+)
+_DISSENT = (
+    "nope|false|not at all|by no means|falsch|keineswegs|auf keinen fall|faux|pas du tout|falso|en absoluto"
+    rf"|(?:{_ASSENT}) (?:not|nicht|pas|que non?)"
+)
+_SHORT_FORM = rf"(?:it|you|they|we|i|he|she|this|that|there) (?:{'|'.join(sorted(_AUXILIARIES))})"
+_ASSENT_ANSWER = re.compile(
+    rf"\W*(?:(?P<yes>(?:{_ASSENT})(?: que si)?|{_SHORT_FORM})|{_DISSENT}|{_SHORT_FORM}(?:n't| not))(?:\s*[^\w\s']|\s*$)"
 )
 YES_OR_NO = frozenset(map(stem, words(f"{_YES} {_NO}")))
 NEGATING = frozenset(
@@ -267,7 +280,7 @@ OPEN = frozenset(
 FORBIDDING = frozenset(
     words("""
         forbidden prohibited banned verboten untersagt interdit interdite interdits interdites prohibido prohibida
-        prohibidos prohibidas
+        prohibidos prohibidas нельзя запрещено
     """)
 )
 WITHOUT = frozenset(words("without ohne sans sin senza sem zonder bez без"))
@@ -336,7 +349,8 @@ def polar_stems(query: str) -> AbstractSet[str]:
     small = small_words_of(in_order)
     if not asked.isascii():
         own = set(words(without_unspaced_modals(asked))) - WITHOUT or own
-    return frozenset(stem(word) for word in own if word not in STOP_WORDS and word not in small)
+    small |= STOP_WORDS | OPENING_YES_OR_NO
+    return frozenset(stem(word) for word in own if word not in small)
 
 
 def without_unspaced_modals(query: str) -> str:
@@ -372,7 +386,7 @@ def negates_unspaced(text: str) -> bool:
 
 def _only_adds(asking: str, own: Sequence[str], query: str) -> bool:
     """Whether the asking word only begins a clause of a query for yes or no: "Can I pay when I leave?"."""
-    opens = own[0] in _OPENING_YES_OR_NO or _IS_IT_THAT.match(query.lstrip(_OPENERS)) is not None
+    opens = own[0] in OPENING_YES_OR_NO or _IS_IT_THAT.match(query.lstrip(_OPENERS)) is not None
     if not opens or asking == own[0] or asking not in own:
         return False
     before = own[: own.index(asking)]
@@ -391,6 +405,15 @@ def beginning_yes_or_no(answer: str) -> tuple[bool | None, str]:
     if match is None:
         return None, text
     return bool(match["yes"] or match["unspaced"]), text[match.end() :]
+
+
+def beginning_stance(answer: str) -> tuple[bool | None, str]:
+    """The same for an answer to a query for yes or no: "Of course" and "Not at all" are either, too."""
+    affirms, rest = beginning_yes_or_no(answer)
+    match = _ASSENT_ANSWER.match(rest)
+    if match is None:
+        return affirms, rest
+    return (match["yes"] is not None if affirms is None else affirms), rest[match.end() :]
 
 
 _ASKS = re.compile(r"[?？]\W*$|か。?\s*$")

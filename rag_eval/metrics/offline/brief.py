@@ -5,9 +5,10 @@ answer are taken as they are.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import (
@@ -18,11 +19,12 @@ from rag_eval.metrics.offline.asking import (
     NEGATING,
     OPEN,
     OPENING_VERBS,
+    OPENING_YES_OR_NO,
     PERMITTING,
     WITHOUT,
     YES_OR_NO,
     asking_of,
-    beginning_yes_or_no,
+    beginning_stance,
     ends_asking,
     negates_unspaced,
     polar_stems,
@@ -33,12 +35,27 @@ from rag_eval.metrics.offline.asking import (
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood
 from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
 from rag_eval.metrics.offline.scripts import count_words, is_pair
-from rag_eval.metrics.offline.wording import find_similar
-from rag_eval.texts.words import NEGATION, STOP_WORDS, has_words, read_claim, sentences, stem, stems_of, words
+from rag_eval.metrics.offline.wording import PREFIX, find_similar, query_stems
+from rag_eval.texts.amounts import may_have_amount, restated
+from rag_eval.texts.quantities import MONTHS, WEEKDAYS
+from rag_eval.texts.words import (
+    NEGATION,
+    STOP_WORDS,
+    Reading,
+    has_words,
+    names,
+    numbers,
+    read_all,
+    read_claim,
+    sentences,
+    stem,
+    stems_of,
+    words,
+)
 
-SHORT = 6
+SHORT = 8
 """Content words. In a text of so many, a missing word that is understood does not count at all."""
-LONG = 10
+LONG = 14
 """In a text of so many, it counts like any other; between them in proportion."""
 _LONGEST = 200
 """Characters. A longer text is not short."""
@@ -49,21 +66,73 @@ def is_brief(text: str) -> bool:
     return len(text) <= _LONGEST
 
 
-def understood(text: str, query: str, others: Sequence[str]) -> Understood:
-    """Which words of a text need not be found in the others: those of the query, and those that carry an answer.
+@lru_cache(maxsize=2)  # two metrics look at a response
+def understood(text: str, query: str, others: tuple[str, ...]) -> Understood:
+    """How a text is compared with the others if it is short, and the query asks for something.
 
-    Only if the query asks for something, and the text says more than these words.
+    Words of the query and words that carry an answer are not compared if the text says more than these.
     """
     if not is_brief(text):
         return NOTHING_UNDERSTOOD
-    own = read_claim(text).whole
+    claim = read_claim(text)
+    own = claim.whole
     weight = min(1.0, max(0.0, (count_words(own.content) - SHORT) / (LONG - SHORT)))
     if weight == 1:
         return NOTHING_UNDERSTOOD
     light = _said_by_asking(query) | given_names(text, query, others)
-    if light and not text.isascii():
+    missing = own.stems.difference(*(each.stems for each in read_all(others)))
+    equal = restated(text, others, missing) if missing else frozenset[str]()
+    if not light:
+        return Understood(restated=equal)
+    asked = polar_stems(query)
+    if not asked:
+        light |= _of_one_root(own.stems, query)
+    if not text.isascii():
         light |= reaching(own.stems, query, others)
-    return Understood(light, weight) if own.stems - light else NOTHING_UNDERSTOOD
+    light |= _titles(query)
+    new = own.stems - light
+    if not new or _is_of_another_kind(text, own, query):
+        return Understood(restated=equal)
+    return Understood(light, certain(claim.sentences, query), equal, new <= asked, weight)
+
+
+def _is_of_another_kind(text: str, own: Reading, query: str) -> bool:
+    """Whether the query asks for a number or a date, and the text has none."""
+    kind = expected_kind(query)
+    if kind is None or not kind.is_number or numbers(own.stems):
+        return False
+    return not may_have_amount(text) and not kind.is_given(text, query)
+
+
+def certain(parts: Sequence[Reading], query: str) -> frozenset[str]:
+    """Stems of numbers, codes, names and names of days; of whom a query asks for, also at the beginning."""
+    found = set(
+        chain.from_iterable(chain(numbers(part.stems), _DAYS & part.stems, *names(part)) for part in parts)
+    )
+    for part in parts if asks_for_person(query) else ():
+        for (piece, stems), after in pairwise(
+            zip((*part.pieces, ""), (*part.stems_by_piece, ()), strict=True)
+        ):
+            is_name = piece[:1].isupper() and (after[0][:1].isupper() or after[0] in _PARTICLES)
+            if is_name and _titles(query).isdisjoint(stems):
+                found.update(stems)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=2)
+def _titles(query: str) -> frozenset[str]:
+    """Stems of titles, if the query asks for a person; "M." is a man in French, and an initial elsewhere."""
+    if not asks_for_person(query):
+        return frozenset()
+    return _TITLES | {"m"} if "qui" in _words_of_query(query)[1] else _TITLES
+
+
+def _of_one_root(stems: AbstractSet[str], query: str) -> frozenset[str]:
+    """Those that begin like a part of a word of the query: "opening" to "opens", "Gründung" to "gegründet"."""
+    asked = " ".join(query_stems(query))
+    return frozenset(
+        each for each in stems if len(each) >= PREFIX and each.isalpha() and each[:PREFIX] in asked
+    )
 
 
 def reaching(stems: AbstractSet[str], query: str, others: Sequence[str]) -> frozenset[str]:
@@ -90,7 +159,7 @@ def _said_by_asking(query: str) -> frozenset[str]:
     What a query for yes or no says is not understood: it may be wrong.
     """
     if polar_stems(query):
-        return carrying(query) | YES_OR_NO
+        return carrying(query) | YES_OR_NO | COURTESY | _OPENING
     asking = asking_of(query)
     if not asking or wants_yes_or_no(asking) or not _is_one_question(query, asking):
         return frozenset()
@@ -125,8 +194,9 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     asked = frozenset(words(query))
     if not asked.isdisjoint(words(parts[-1])):
         return frozenset()
-    known = frozenset(words(name)) | asked | STOP_WORDS
-    if not any(_has_family_name(parts[-1], other, known) for other in others):
+    own = frozenset(words(name))
+    known = own | asked | _FUNCTION_WORDS | _PARTICLES | _titles(query)
+    if not any(_has_family_name(parts[-1], other, own, known) for other in others):
         return frozenset()
     return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
 
@@ -139,26 +209,48 @@ def in_short(target: str, query: str, chunks: Sequence[str]) -> str | None:
     return target.split()[-1] if given_names(target, query, chunks) else target
 
 
-def _has_family_name(family: str, text: str, known: frozenset[str]) -> bool:
+def _has_family_name(family: str, text: str, own: AbstractSet[str], known: AbstractSet[str]) -> bool:
     """Whether the text has it without the given name of another person before it, or a longer name."""
     pieces = text.split()
-    is_lower = text.islower()
     wanted = stems_of(family)
     for place, piece in enumerate(pieces):
         if stems_of(piece) != wanted:
             continue
-        before = pieces[place - 1] if place else ""
-        after = next(iter(pieces[place + 1 :]), "")
-        is_other = _is_name(before, known, is_lower=is_lower) and before[-1] not in _ENDS
-        is_longer = piece[-1] not in _ENDS and _is_name(after, known, is_lower=is_lower)
-        if not is_other and not is_longer:
+        after = pieces[place + 1 : place + 2] if piece[-1] not in _ENDS else []
+        beside = [*_names_before(pieces[:place], known, is_lower=text.islower()), *after]
+        if not any(_is_other_name(each, own, known, is_lower=text.islower()) for each in beside):
             return True
     return False
 
 
-def _is_name(piece: str, known: frozenset[str], *, is_lower: bool) -> bool:
-    """Whether it may be a part of a name that is not known. In a text without capitals, any word may."""
-    return bool(piece) and (is_lower or piece[0].isupper()) and not known.issuperset(words(piece))
+def _names_before(pieces: Sequence[str], known: AbstractSet[str], *, is_lower: bool) -> Iterator[str]:
+    """The words right before a family name that may be of the same name; in a text without capitals, one."""
+    for place in range(len(pieces) - 1, -1, -1):
+        piece = pieces[place]
+        is_abbreviated = _INITIAL.fullmatch(piece) or known >= set(words(piece))
+        if piece[-1] in _ENDS and not is_abbreviated:
+            return
+        if (
+            piece in _PARTICLES and not is_lower
+        ):  # "Drama von Goethe" is no name, "by August von Goethe" has one
+            before = pieces[max(0, place - 2) : place]
+            if len(before) > 1 and not before[0][0].isupper() and before[0] not in _PARTICLES | {"by"}:
+                return
+        elif not is_lower and not piece[0].isupper():
+            return
+        yield piece
+        if is_lower:
+            return
+
+
+def _is_other_name(piece: str, own: AbstractSet[str], known: AbstractSet[str], *, is_lower: bool) -> bool:
+    """Whether it may be a part of a name that is not known, nor an initial of a known one, or the other way round."""
+    if not (is_lower or piece[0].isupper()):
+        return False
+    return not all(
+        word in known or any(1 in (len(word), len(other)) and word[0] == other[0] for other in own)
+        for word in words(piece)
+    )
 
 
 # Yes or no
@@ -187,11 +279,15 @@ def stance(text: str, query: str) -> Stance | None:
         return None
     if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
         return Stance(affirms, is_bare=True, is_word=True)
-    affirms, rest = beginning_yes_or_no(text)
+    affirms, rest = beginning_stance(text)
     if affirms is not None:
         content = _content(words(rest), query) - COURTESY if is_brief(rest) else None
         is_bare = content is not None and content <= asked | {NEGATION}
-        empty = PERMITTING if affirms else PERMITTING | _DENYING
+        empty = (
+            PERMITTING
+            if affirms
+            else PERMITTING | _DENYING | (frozenset() if asked.isdisjoint(OPEN) else CLOSED)
+        )
         is_word = not has_words(rest) or (content is not None and content <= empty)
         return Stance(affirms, is_bare or is_word, is_word)
     if not is_brief(text) or ends_asking(text):
@@ -200,7 +296,9 @@ def stance(text: str, query: str) -> Stance | None:
     if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
         return None
     content = _content(own, query)
-    if find_similar(asked, content).missing:
+    if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
+        return Stance(NEGATION not in content, is_bare=True, is_word=True)  # "It does."
+    if not content or find_similar(asked, content).share < _LEAST_ASKED or len(sentences(text)) > 1:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
 
@@ -241,7 +339,7 @@ def _words_of_query(query: str) -> tuple[tuple[str, ...], AbstractSet[str]]:
 def _content(own: Sequence[str], query: str) -> set[str]:
     """Stems of those of a text's words that say something."""
     _, small = _words_of_query(query)
-    return {stem(word) for word in own if word not in STOP_WORDS and word not in small}
+    return {stem(word) for word in own if word not in STOP_WORDS and word not in small} - _OPENING
 
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
@@ -281,12 +379,27 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
 
 
 _CLAUSE_ENDS = re.compile("[，、,；;]")
+_LEAST_ASKED = 0.5
+"""A text that has so much of a query for yes or no answers it, without saying yes or no."""
+_OPENING = frozenset(map(stem, OPENING_YES_OR_NO))
 _DENYING = frozenset(map(stem, FORBIDDING)) | {NEGATION}
 _OF_CHOICES = frozenset(("one", "ones", "come"))
 """Stems of what may stand for words of the query: "the blue one", "it comes in blue"."""
 _CARRYING_CHARACTERS = frozenset("的是在有了于於为為共约約从從到和与與名人はがをにでとものすまいら")
 """Of Chinese and Japanese: characters of words that say nothing new."""
 _MOST_NAMES = 5
+_DAYS = frozenset(map(stem, MONTHS | WEEKDAYS))
+_TITLES = frozenset(
+    map(
+        stem,
+        words(
+            "mr mrs ms miss dr prof professor herr frau mme mlle monsieur madame sr sra señor señora dra doctor doctora"
+        ),
+    )
+)
 _MARKS = " .,;:!?\"'“”"
 _PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))
 _ENDS = ".,;:!?"
+_FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if len(word) > 1)
+"""Without letters that may be an initial."""
+_INITIAL = re.compile(r"[^\W\d_]\.")

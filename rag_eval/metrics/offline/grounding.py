@@ -2,13 +2,19 @@
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from rag_eval.metrics.offline.scripts import is_found_inside
-from rag_eval.texts.words import NEGATION, Reading, stems_of
+from rag_eval.metrics.offline.scripts import has_spaced_sentences, is_found_inside
+from rag_eval.texts.words import NEGATION, Reading, read_claim, stems_of
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
+CERTAIN = 2
+"""What a number, code or name of a short text counts if it is missing."""
+WORDING = 0.5
+"""What a word of a short text counts if it is nowhere in the evidence: it may be another word for the same."""
 
 
 class Grounding(NamedTuple):
@@ -23,11 +29,18 @@ class Grounding(NamedTuple):
 
 
 class Understood(NamedTuple):
-    """Words that need not be found."""
+    """How a short text is compared."""
 
     stems: AbstractSet[str] = frozenset()
+    """Words that are not compared."""
+    certain: AbstractSet[str] = frozenset()
+    """Numbers, codes and names: if they are missing, they count CERTAIN, and any other word WORDING."""
+    restated: AbstractSet[str] = frozenset()
+    """Words of amounts that the evidence writes in another way."""
+    is_in_order: bool = False
+    """Whether the neighbours of compared words count as well."""
     weight: float = 1.0
-    """0..1: what one of them counts if it is missing; any other word counts 1."""
+    """0..1: how far the text is compared like any other: 0 if it is short, 1 if it is not."""
 
 
 NOTHING_UNDERSTOOD = Understood()
@@ -46,6 +59,7 @@ def ground(
     for reading in evidence:
         missing = missing - reading.stems
         missing_pairs = missing_pairs - reading.pairs
+    missing = missing - understood.restated if understood.restated else missing
     if not "".join(missing).isascii():
         sought = filter(is_found_inside, missing)
         missing = missing - {word for word in sought if any(word in reading.text for reading in evidence)}
@@ -67,32 +81,56 @@ def _grounding(
     missing_pairs: AbstractSet[tuple[str, str]],
     understood: Understood,
 ) -> Grounding:
-    light = missing & understood.stems if understood.stems else None
-    if light and light != counted:
-        return _with_light(light, counted, missing, pairs, missing_pairs, understood.weight)
     share = 1 - len(missing) / len(counted)
     if pairs:
         share = WORD_WEIGHT * share + (1 - WORD_WEIGHT) * (1 - len(missing_pairs) / len(pairs))
-    return Grounding(share, missing, missing_pairs)
+    new = counted - understood.stems if understood.weight < 1 else None
+    if not new:
+        return Grounding(share, missing, missing_pairs)
+    missing_new = missing & new
+    n_certain = len(missing_new & understood.certain)
+    n_found = len(new) - len(missing_new)
+    is_told = n_found > 1 or not understood.certain.isdisjoint(new - missing_new)
+    lost = CERTAIN * n_certain + (WORDING if is_told else 1) * (len(missing_new) - n_certain)
+    of_new = n_found / (n_found + lost)
+    if understood.is_in_order and (new_pairs := {pair for pair in pairs if set(pair) <= new}):
+        of_new = WORD_WEIGHT * of_new + (1 - WORD_WEIGHT) * (
+            1 - len(new_pairs & missing_pairs) / len(new_pairs)
+        )
+    share = understood.weight * share + (1 - understood.weight) * of_new
+    return Grounding(share, missing if understood.weight else missing_new, missing_pairs)
 
 
-def _with_light(
-    light: AbstractSet[str],
-    counted: AbstractSet[str],
-    missing: AbstractSet[str],
-    pairs: AbstractSet[tuple[str, str]],
-    missing_pairs: AbstractSet[tuple[str, str]],
-    weight: float,
-) -> Grounding:
-    """The same where a missing word among `light`, and a missing pair with one, count only `weight`."""
-    left = len(light) * (1 - weight)
-    share = 1 - (len(missing) - left) / (len(counted) - left)
-    left = sum(not light.isdisjoint(pair) for pair in missing_pairs) * (1 - weight)
-    if len(pairs) > left:
-        found = 1 - (len(missing_pairs) - left) / (len(pairs) - left)
-        share = WORD_WEIGHT * share + (1 - WORD_WEIGHT) * found
-    return Grounding(share, missing if weight else missing - light, missing_pairs)
+@lru_cache(maxsize=2)  # like `read_all`
+def sentences_of(chunks: tuple[str, ...]) -> list[Reading]:
+    """The sentences of the chunks; of Thai and Lao, which mark none, clauses."""
+    read_sentences = (sentence for chunk in chunks for sentence in read_claim(chunk).sentences)
+    return [part for sentence in read_sentences for part in _clauses(sentence)]
 
 
+def _clauses(sentence: Reading) -> list[Reading]:
+    """The sentence; of a script that only puts spaces between sentences, its stretches between spaces.
+
+    A short stretch belongs to the one before it: there are spaces around numbers and names, too.
+    """
+    if sentence.text.isascii() or not has_spaced_sentences(sentence.text):
+        return [sentence]
+    starts: list[int] = []
+    length = SHORTEST_CLAUSE
+    for place, piece in enumerate(sentence.pieces):
+        if length >= SHORTEST_CLAUSE:
+            starts.append(place)
+            length = 0
+        length += len(piece)
+    if len(starts) > 1 and length < SHORTEST_CLAUSE:
+        starts.pop()
+    return [
+        Reading(" ".join(sentence.pieces[start:end]), list(chain(*sentence.stems_by_piece[start:end])))
+        for start, end in pairwise([*starts, len(sentence.pieces)])
+    ]
+
+
+SHORTEST_CLAUSE = 20
+"""Characters of a Thai or Lao clause."""
 UNCOUNTED = frozenset((NEGATION,))
 """It says nothing by itself; where it matters it has rules of its own."""

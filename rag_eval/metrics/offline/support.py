@@ -4,29 +4,37 @@ Plain word overlap does not see that one wrong word can turn a sentence around. 
 beyond its share when a number or a name of its own is not found, and when it denies what the chunks say.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
+from rag_eval.metrics.offline.asking import NEGATING
 from rag_eval.metrics.offline.brief import Stance, polar_support, stance, understood
 from rag_eval.metrics.offline.grounding import (
     NOTHING_UNDERSTOOD,
     UNCOUNTED,
     WORD_WEIGHT,
     Grounding,
+    Understood,
     ground,
     ground_part,
+    sentences_of,
 )
+from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.records import Evidence
-from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim
+from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim, stems_of
 
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
 SUPPORTED_FROM = 0.5
 """A sentence is called supported from this value on. It words the evidence and never enters a score."""
+
+
+_PARTS = re.compile("[,;:()–—]")
 
 
 class _Faults(NamedTuple):
@@ -62,6 +70,8 @@ class _SentenceSupport(NamedTuple):
     faults: _Faults
     value: float
     """0..1: the share that was found, marked down by the faults."""
+    elsewhere: AbstractSet[str] = frozenset()
+    """Stems that are in other sentences of the chunks than the rest."""
 
     def evidence(self, subject: str, good: str, bad: str) -> Evidence:
         """The verdict `good` or `bad` on the sentence, and the words that speak against it."""
@@ -72,6 +82,8 @@ class _SentenceSupport(NamedTuple):
         reasons = []
         if self.grounding.missing:
             reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
+        if self.elsewhere:
+            reasons.append(f"in another sentence of the chunks: {quote(self.sentence, self.elsewhere)}")
         if self.faults.denials:
             reasons.append("negated here, but not in the chunks")
         if self.faults.omissions:
@@ -90,11 +102,16 @@ class Support(NamedTuple):
 
 
 def support(
-    text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset(), query: str = ""
+    text: str,
+    chunks: tuple[str, ...],
+    stated: AbstractSet[str] = frozenset(),
+    query: str = "",
+    *,
+    is_response: bool = False,
 ) -> Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it.
 
-    A short text is an answer to the query, if there is one.
+    A short text is an answer to the query, if there is one. That of a response is in one sentence of the chunks.
     """
     claim, evidence = read_claim(text), read_all(chunks)
     said = stance(text, query)
@@ -114,7 +131,34 @@ def support(
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     if len(sentences) > 1:
         faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
+    elif is_response and (elsewhere := _put_together(claim.whole, light, whole, chunks)):
+        left = 1 - PENALTY * (1 - light.weight)
+        sentences = [one._replace(value=one.value * left, elsewhere=elsewhere) for one in sentences]
+        return Support(whole.share * faults.factor * left, whole.share, sentences)
     return Support(whole.share * faults.factor, whole.share, sentences)
+
+
+def _put_together(
+    claim: Reading, light: Understood, whole: Grounding, chunks: tuple[str, ...]
+) -> frozenset[str]:
+    """Words of a short answer that the chunk sentence with most of its words lacks, and another one has.
+
+    So "second" of "the counter on the second floor" if the counter is on the ground floor. Not of a part between
+    marks such as commas that is in one sentence, and not what is behind a negation: "the shop, not the customer".
+    """
+    found = claim.stems - light.stems - light.restated - whole.missing - UNCOUNTED
+    if light.weight == 1 or len(found) < 2 or has_spaced_sentences(claim.text):
+        return frozenset()
+    sentences = sentences_of(chunks)
+    said = [found & sentence.stems for sentence in sentences]
+    most = max(said, key=len) if said else found
+    elsewhere = frozenset().union(*said) - most
+    if not elsewhere:
+        return frozenset()
+    parts = [found.intersection(stems_of(part)) for part in _PARTS.split(claim.text)]
+    together = frozenset().union(*(part for part in parts if any(map(part.__le__, said))))
+    negated = {word for before, word in pairwise(claim.content) if before in NEGATING or before == NEGATION}
+    return frozenset(elsewhere - negated - (together if len(parts) > 1 else frozenset()))
 
 
 @lru_cache(

@@ -1,0 +1,443 @@
+"""Amounts of a short text by value: "half an hour" is 30 minutes, "vingt-cinq euros" is "€25", "15/03" is 15 March.
+
+Pure. English, German, French and Spanish. What can be read in several ways has several values: "¥50" is in yen or
+yuan, "1.250" is 1250 or 1.25, "3/4" is a date in two ways and a share.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from rag_eval.texts.quantities import (
+    MEASURE,
+    MEASURE_OF,
+    MONTH_NUMBERS,
+    NUMBER_WORDS,
+    NUMERAL,
+    ONES,
+    canonical_number,
+    numeral,
+)
+from rag_eval.texts.words import normalise, read_sentences, stems_of
+
+_Value = tuple[str, object]
+"""A dimension, such as "mass", and the value in it."""
+
+
+class Amount(NamedTuple):
+    """An expression of a text, in normal form, and what it may mean."""
+
+    text: str
+    values: frozenset[_Value]
+
+
+@lru_cache(maxsize=8)
+def amounts(text: str) -> tuple[Amount, ...]:
+    """Those of a text, which may overlap: "3 kg" is a mass, and "3" is a number."""
+    normal = normalise(text.translate(_VULGAR_FRACTIONS))
+    parts, places = _parts(normal)
+    line = " ".join(parts)
+    starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
+    numbered = {start: number for number, start in enumerate(starts)}
+    found = []
+    for values_of, pattern in _patterns():
+        for match in pattern.finditer(line):
+            first = numbered.get(match.start())  # a lookbehind instead would take most of the time
+            if first is not None and (values := frozenset(values_of(match))):
+                behind = bisect_left(starts, match.end())
+                found.append(Amount(normal[places[first][0] : places[behind - 1][1]], values))
+    return tuple(found)
+
+
+def may_have_amount(text: str) -> bool:
+    """Whether a text has a digit or a word of numbers, dates and shares, told fast."""
+    if _DIGIT.search(text):
+        return True
+    normal = normalise(text)
+    return not _WORDS.isdisjoint(_LETTERS.findall(normal)) or re.search(_MAY_HAVE, normal) is not None
+
+
+def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> frozenset[str]:
+    """Those of the missing stems of a text that are in an amount that one of the others writes in another way."""
+    if not others or not may_have_amount(text):
+        return frozenset()
+    lacking = [(each.values, stems) for each in amounts(text) if (stems := missing & _stems(each.text))]
+    if not lacking:
+        return frozenset()
+    known = _all_values(chain.from_iterable(map(amounts, others)))
+    return frozenset().union(*(stems for values, stems in lacking if not known.isdisjoint(values)))
+
+
+def _stems(text: str) -> AbstractSet[str]:
+    return frozenset(stems_of(text)).union(*(each.stems for each in read_sentences(text)))
+
+
+def differ(text: str, other: str) -> bool:
+    """Whether both texts have amounts of one dimension, and none of these is equal.
+
+    If one is, mere numbers do not tell: 24 months are two years.
+    """
+    own, theirs = _all_values(amounts(text)), _all_values(amounts(other))
+    shared = {dimension for dimension, _ in own} & {dimension for dimension, _ in theirs}
+    equal = {dimension for dimension, _ in own & theirs}
+    if equal:
+        shared -= _LOOSE
+    if "time" in equal and _NUMBER not in equal:
+        shared.discard("span")  # "19 h 30" is both
+    return not shared <= equal
+
+
+def _all_values(listed: Iterable[Amount]) -> frozenset[_Value]:
+    return frozenset(chain.from_iterable(each.values for each in listed))
+
+
+# Number words
+
+
+def _parts(normal: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Words, signs and numbers, those of words in digits; and where each begins and ends."""
+    tokens = list(_TOKEN.finditer(normal))
+    spelled = [numeral(token[0]) if token.lastgroup == "numeral" else token[0] for token in tokens]
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    place = 0
+    while place < len(tokens):
+        may_begin = spelled[place] in _VALUES or spelled[place] in ONES or "tausend" in spelled[place]
+        value, end = _in_words(spelled, place) if may_begin else (None, place + 1)
+        parts.append(spelled[place] if value is None else str(value))
+        places.append((tokens[place].start(), tokens[end - 1].end()))
+        place = end
+    return parts, places
+
+
+def _in_words(tokens: Sequence[str], start: int) -> tuple[int | None, int]:
+    """The number in words that begins there, and the place behind it."""
+    value, end = None, start + 1
+    for place in range(start, len(tokens)):
+        one = _value_of(tokens, place)
+        if one is None:
+            if value is None or place > end or tokens[place] not in _JOINING:
+                break
+            continue
+        joined = one if value is None else _joined(value, one)
+        if joined is None:
+            break
+        value, end = joined, place + 1
+    return value, end
+
+
+def _value_of(tokens: Sequence[str], place: int) -> int | None:
+    """The number of one word; "one" and "cent" are words of other meaning, unless numbers are around them."""
+    token = tokens[place]
+    earlier, before = ["", "", *tokens[max(0, place - 2) : place]][-2:]
+    after = next(iter(tokens[place + 1 : place + 2]), "")
+    if token in ONES:
+        tens = _VALUES.get(earlier if before in _JOINING else before, 0)
+        return 1 if 20 <= tens < _HUNDRED or _VALUES.get(after) in _FACTORS else None
+    if token in _CENTS and before not in _FRENCH_DIGITS and (before[:1].isdigit() or before in _NO_HUNDRED):
+        return None
+    if token == _SEPTEMBER and f"{before} {after}".strip(" ,.")[:1].isdigit():
+        return None
+    thousands, found, rest = token.partition("tausend")
+    if found and not {thousands, rest} - _VALUES.keys() - {"", "ein"}:
+        return _VALUES.get(thousands, 1) * 1000 + _VALUES.get(rest, 0)
+    return _VALUES.get(token)
+
+
+def _joined(value: int, one: int) -> int | None:
+    """A number with its next word: 2 and 100, 20 and 5, or 4 and 20 of French; None if they do not go together."""
+    upper, lower = divmod(value, 1000)
+    if one == _HUNDRED:
+        return upper * 1000 + lower * _HUNDRED if 0 < lower < 20 else None
+    if one in _FACTORS:
+        return value * one if value < one else None
+    rest = value % _HUNDRED
+    if rest == 4 and one == 20:
+        return value + 76
+    most = 1000 if lower == 0 else _HUNDRED if rest == 0 else 20 if rest in (60, 80) else 10
+    fits = rest % 10 == 0 and (rest != 10 or one > 6)  # "dix-sept"
+    return value + one if fits and one < most else None
+
+
+# What an expression may mean
+
+
+@cache
+def _patterns() -> list[tuple[Callable[[re.Match[str]], Iterable[_Value]], re.Pattern[str]]]:
+    """Compiled when the first amount is read: it takes as long as many imports."""
+    return [(values_of, re.compile(pattern)) for values_of, pattern in _PATTERNS]
+
+
+def _numbers(match: re.Match[str]) -> list[Fraction]:
+    """What digits may mean: three behind the only point or comma are thousands or decimals."""
+    digits = match["n"]
+    canonical = canonical_number(digits)
+    values = [Fraction(canonical)] if _DECIMAL.fullmatch(canonical) else []
+    if _AMBIGUOUS.fullmatch(digits):
+        values = [Fraction(digits.replace(",", ".")), Fraction(digits.replace(",", "").replace(".", ""))]
+    return [value * int(match["power"]) for value in values] if match["power"] else values
+
+
+def _plain(match: re.Match[str]) -> Iterator[_Value]:
+    return ((_NUMBER, value) for value in _numbers(match))
+
+
+def _measure(match: re.Match[str]) -> Iterator[_Value]:
+    """Of a number with a unit, and of "an hour and a half", "2 euros 10" and "4 hours 30 minutes"."""
+    groups = match.groupdict()
+    values = _numbers(match) if groups.get("n") else [Fraction(1)]
+    half = Fraction(1 if groups.get("half") or groups.get("half_more") else 0, 2)
+    for dimension, kind, factor in _MEANINGS.get(match["unit"], ()):
+        more = Fraction(groups.get("minor") or 0)
+        smaller = [each for _, other, each in _MEANINGS.get(groups.get("smaller") or "", ()) if other == kind]
+        more *= smaller[0] if smaller else factor / (_HUNDRED if dimension == _MONEY else 60)
+        yield from ((dimension, (kind, (value + half) * factor + more)) for value in values)
+
+
+def _part(match: re.Match[str]) -> Iterator[_Value]:
+    """Of half or a quarter of a unit."""
+    share = Fraction(int(match["times"] or 1), 4 if match["quarter"] else 2)
+    return (
+        (dimension, (kind, factor * share)) for dimension, kind, factor in _MEANINGS.get(match["unit"], ())
+    )
+
+
+def _ratio(match: re.Match[str]) -> Iterator[_Value]:
+    part, whole = Fraction(match["part"] if match["part"].isdigit() else 1), Fraction(match["whole"])
+    if 0 < part < whole:
+        yield _PERCENT, ("", Fraction(round(_HUNDRED * part / whole)))
+
+
+def _share(match: re.Match[str]) -> Iterator[_Value]:
+    if match["behind"].strip() in _MEANINGS:
+        return
+    whole = next(size for size, words in _SHARES.items() if match["share"] in words.split())
+    yield _PERCENT, ("", Fraction(round(_HUNDRED * Fraction(match["times"] or 1) / whole)))
+
+
+def _time(match: re.Match[str]) -> Iterator[_Value]:
+    """Of a time of day; one in words may be in either half of the day, unless the text tells."""
+    groups = match.groupdict()
+    hour = int(match["hour"])
+    shift = next((shift for name, shift in _SHIFTS.items() if groups.get(name)), None)
+    minutes = int(groups.get("minutes") or 0) if shift is None else shift
+    if hour > 24:
+        return
+    if match["pm"] or match["am"]:
+        hours = [hour % 12 + (12 if match["pm"] else 0)] if hour <= 12 else [hour]
+    else:
+        hours = [hour] if shift is None or hour > 12 else [hour, hour + 12]
+    yield from (("time", (each * 60 + minutes) % _DAY) for each in hours)
+
+
+def _often(match: re.Match[str]) -> Iterator[_Value]:
+    yield "times", ("", Fraction(_OFTEN.split().index(match[0]) % 3 + 1))
+
+
+def _noon(match: re.Match[str]) -> Iterator[_Value]:
+    yield "time", _DAY // 2 if match["noon"] else 0
+
+
+def _date(match: re.Match[str]) -> Iterator[_Value]:
+    """Of a day and a month, with or without the year; in figures the month may be first."""
+    day, month, year = match["day"], match["month"], int(match["year"] or 0)
+    in_order = (int(_MONTH_NUMBERS.get(month, month)), int(day))
+    orders = (
+        [in_order] if month in _MONTH_NUMBERS or match.re.pattern == _ISO_DATE else [in_order, in_order[::-1]]
+    )
+    for one, other in orders:
+        if 1 <= one <= 12 and 1 <= other <= 31:
+            yield "date", (one, other)
+            if year:
+                yield "day", (year if year > 99 else 2000 + year, one, other)
+
+
+def _code(match: re.Match[str]) -> Iterator[_Value]:
+    yield "code", match["letter"] + match["digits"]
+
+
+_NUMBER, _PERCENT, _MONEY = "number", "percent", "money"
+_LOOSE = frozenset((_NUMBER, "time", "code"))
+"""Dimensions of mere numbers."""
+_HUNDRED = 100
+_DAY = 24 * 60
+_FACTORS = frozenset((_HUNDRED, 1_000, 1_000_000, 1_000_000_000))
+_JOINING = frozenset(("-", "and", "und", "et", "y"))
+_FRENCH_DIGITS = frozenset(("deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf"))
+_SEPTEMBER = "sept"
+"""And 7 in French."""
+_CENTS = frozenset(("cent", "cents"))
+_NO_HUNDRED = frozenset(("per", "pour", "por")) | NUMBER_WORDS.keys() - _FRENCH_DIGITS
+"""Before "cent", they make it no hundred."""
+
+
+def _values() -> dict[str, int]:
+    found = {word: int(digits) for word, digits in NUMBER_WORDS.items()} | {"vingts": 20, _SEPTEMBER: 7}
+    ones = ["ein", "zwei", "drei", "vier", "funf", "sechs", "sieben", "acht", "neun"]
+    tens = [word for word in found if word.endswith(("zig", "ssig"))]
+    found |= {f"{one}und{ten}": found[ten] + digit for digit, one in enumerate(ones, 1) for ten in tens}
+    below = {"": 0, "ein": 1, "eins": 1} | {word: value for word, value in found.items() if value < _HUNDRED}
+    hundreds = [(1, ""), *enumerate(ones, 1)]
+    found |= {f"{one}hundert{word}": 100 * digit + below[word] for digit, one in hundreds for word in below}
+    spanish = "un dos tres cuatro cinco seis siete ocho nueve uno"
+    found |= {f"veinti{one}": 21 + digit % 9 for digit, one in enumerate(spanish.split())}
+    spanish = "dosci tresci cuatroci quini seisci seteci ochoci noveci"
+    found |= {
+        f"{one}ent{end}": 100 * digit for digit, one in enumerate(spanish.split(), 2) for end in ("os", "as")
+    }
+    found |= dict.fromkeys(("hundred", "cent", "cents", "ciento", "cien"), 100)
+    found |= dict.fromkeys(("thousand", "tausend", "mille", "mil"), 1_000)
+    found |= dict.fromkeys(("million", "millions", "millionen", "millon", "millones", "mio"), 1_000_000)
+    return found | dict.fromkeys(("billion", "milliarde", "milliarden", "milliard", "mrd"), 1_000_000_000)
+
+
+_VALUES = _values()
+"""Of words in normal form. A German number below a thousand is one word."""
+_VULGAR_FRACTIONS = str.maketrans({"½": " 1/2", "¼": " 1/4", "¾": " 3/4"})
+_TOKEN = re.compile(
+    rf"(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"
+    r"|\d{1,20}+(?:[.,:]\d{1,20}+){0,8}+|[a-z]+|[^\W\d_]|[$€£¥%°/⁄-]"
+)
+_DIGIT = re.compile(rf"\d|[½¼¾]|{NUMERAL.pattern}")
+_LETTERS = re.compile("[a-z]+")
+_DECIMAL = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
+_AMBIGUOUS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
+_UNITS: Mapping[tuple[str, str, int | Fraction], str] = {
+    ("mass", "", 1): "mg milligram milligramm milligramme miligramo",
+    ("mass", "", 1_000): "g gram gramm gramme gramo",
+    ("mass", "", 1_000_000): "kg kilo kilogram kilogramm kilogramme kilogramo",
+    ("length", "", 1): "mm millimeter millimetre milimetro",
+    ("length", "", 10): "cm centimeter centimetre zentimeter centimetro",
+    ("length", "", 1_000): "m meter metre metro",
+    ("length", "", 1_000_000): "km kilometer kilometre kilometro",
+    ("length", "", 1_609_344): "mi mile meile milla",
+    ("volume", "", 1): "ml milliliter millilitre mililitro",
+    ("volume", "", 1_000): "l liter litre litro",
+    ("span", "", 1): "sec second sekunde seconde segundo",
+    ("span", "", 60): "min mins minute minuto",
+    ("span", "", 3_600): "h hr hrs hour std stunde heure hora",
+    ("span", "", 86_400): "day tag jour dia dias",
+    ("span", "", 604_800): "week woche semaine semana",
+    ("span", "", 2_629_800): "month monat mois mes meses",
+    ("span", "", 31_557_600): "year jahr an ans annee ano anos",
+    ("memory", "", 1): "kb ko kilobyte",
+    ("memory", "", 1_000): "mb mo megabyte",
+    ("memory", "", 1_000_000): "gb go gigabyte",
+    ("memory", "", 1_000_000_000): "tb terabyte",
+    ("heat", "C", 1): "°_c °c celsius degree grad degre grado °",
+    ("heat", "F", 1): "°_f °f fahrenheit",
+    (_MONEY, "euro", 1): "euro eur €",
+    (_MONEY, "dollar", 1): "dollar dolar usd $ buck",
+    (_MONEY, "pound", 1): "pound pfund gbp £",
+    (_MONEY, "yen", 1): "yen jpy ¥",
+    (_MONEY, "yuan", 1): "yuan rmb cny ¥",
+    (_MONEY, "euro", Fraction(1, 100)): "ct cent centime centimo",
+    (_MONEY, "dollar", Fraction(1, 100)): "cent",
+    (_PERCENT, "", 1): "% percent prozent per_cent pour_cent por_ciento pct",
+    ("times", "", 1): "times mal fois veces x",
+}
+"""Dimension, kind and factor, by what a unit is called in normal form; what has several kinds may be any of them."""
+
+
+def _meanings() -> dict[str, list[tuple[str, str, Fraction]]]:
+    found: dict[str, list[tuple[str, str, Fraction]]] = {}
+    for (dimension, kind, factor), listed in _UNITS.items():
+        for word in listed.replace("_", "\0").split():
+            for end in _ENDS if len(word) > 3 and word.isalpha() else ("",):
+                found.setdefault(word.replace("\0", " ") + end, []).append(
+                    (dimension, kind, Fraction(factor))
+                )
+    return found | {word: found[unit] for word, unit in MEASURE_OF.items() if unit in found}
+
+
+_ENDS = ("", "s", "e", "n", "en", "es")
+_MEANINGS = _meanings()
+_LAST = "(?= |$)"
+_N = r"(?P<n>\d+(?:[.,]\d+)*)(?: (?P<power>1(?:000){1,3}))?"
+_UNIT = r"°(?: [cf])?|[^ \d]+(?: celsius| cent| ciento)?"
+_SMALLER = r"min\w*|cents?|ct|centim\w*|centavos|pence|cm|g|gram\w*|days?|tage?n?|jours?|dias?|mon\w*|mois|mes(?:es)?"
+_WITH_HUNDREDTHS = "euros?|€|dollars?|dolares|[$]|pounds?|pfund|£|h|heures?|hours?|stunden?|horas?"
+_ONE = rf"(?:1|a|an|{'|'.join(ONES)}|einer|eines|einem)"
+_HALF = "and a half|et demie?|y medi[ao]"
+_SHIFTS = {"half_past": 30, "past": 15, "half_to": -30, "to": -15}
+_HOUR = r"(?P<hour>\d\d?)"
+_PM = "p m|pm|afternoon|evening|at night|abends|nachmittags|soir|midi|tarde|noche"
+_AM = "a m|am|morning|morgens|vormittags|matin|manana"
+_HALF_OF_DAY = rf"(?: (?:in the |de la |du |de l apres - )?(?:(?P<pm>{_PM})|(?P<am>{_AM})){_LAST})?"
+_OF_UNIT = rf"(?: -)?(?: (?:of|de|d))?(?: an?)? (?P<unit>{_UNIT}){_LAST}"
+_SHARES = {
+    2: "half halfte moitie mitad",
+    3: "third thirds drittel tiers tercio tercios",
+    4: "quarter quarters viertel quart quarts cuarto cuartos",
+    5: "fifth fifths funftel cinquieme cinquiemes",
+}
+_OFTEN = "once twice thrice einmal zweimal dreimal"
+_NOON, _MIDNIGHT = "noon|midi|mittags?|mediodia", "midnight|minuit|mitternachts?|medianoche"
+_MONTH_NUMBERS = {word[:3]: number for word, number in MONTH_NUMBERS.items()} | {
+    **MONTH_NUMBERS,
+    _SEPTEMBER: 9,
+}
+_MONTH = rf"(?P<month>{'|'.join(_MONTH_NUMBERS)})"
+_YEAR = rf"(?: (?P<year>\d{{4}}))?{_LAST}"
+_ISO_DATE = rf"(?P<year>\d{{4}}) - (?P<month>\d\d?) - (?P<day>\d\d?){_LAST}"
+_PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str]] = (
+    (_plain, rf"{_N}{_LAST}(?! (?:[ap] ?m\b|[点點時时]))"),
+    (
+        _measure,
+        rf"{_N}(?: -)?(?: (?P<half>{_HALF}))? (?P<unit>{_UNIT}){_LAST}(?: (?P<half_more>{_HALF}){_LAST}"
+        rf"|(?: and| und| et| y| con)? (?P<minor>\d\d?) (?P<smaller>{_SMALLER}){_LAST})?",
+    ),
+    (_measure, rf"{_N} (?P<unit>{_WITH_HUNDREDTHS}) (?P<minor>\d\d){_LAST}"),
+    (_measure, rf"(?P<unit>[€$£¥]) {_N}{_LAST}"),
+    (_measure, rf"{_ONE} (?P<unit>{_UNIT}){_LAST}(?: (?P<half>{_HALF}){_LAST})?"),
+    (_part, rf"(?P<times>)(?P<quarter>)(?:half|halbe[nrs]?|demie?|medi[ao]){_OF_UNIT}"),
+    (_part, rf"(?:(?P<times>3) )?(?P<quarter>quarter|quart|cuarto)s?{_OF_UNIT}"),
+    (_part, rf"(?P<times>)(?P<quarter>viertel)(?P<unit>stunde){_LAST}"),
+    (
+        _ratio,
+        r"(?P<part>\d+|one|eine?[nrms]?|une?|uno) (?:in|out of|von|sur|de cada|/|⁄) (?P<whole>\d+)"
+        r"(?= |$)(?! [/-])",
+    ),
+    (
+        _share,
+        rf"(?:(?P<times>\d) )?(?P<share>{'|'.join(' '.join(_SHARES.values()).split())}){_LAST}"
+        r"(?! (?:an?|past|of an?|de hora|d heure|stunde|hour|heure) )(?P<behind>(?: \w+)?)",
+    ),
+    (
+        _time,
+        rf"{_HOUR}(?:[:.]| h | heures? | uhr )(?P<minutes>[0-5]\d)(?: (?:uhr|h))?{_HALF_OF_DAY}{_LAST}",
+    ),
+    (
+        _time,
+        rf"{_HOUR}(?: h| heures?| uhr| o clock)?(?: (?:(?P<half_past>et demie?|y media)|(?P<past>et quart|y cuarto)"
+        rf"|(?P<to>moins le quart|menos cuarto)))?(?: heures?| h)?{_HALF_OF_DAY}{_LAST}(?! [点點時时])",
+    ),
+    (
+        _time,
+        r"(?:(?P<half_past>half past)|(?P<half_to>halb)|(?P<past>quarter past|viertel nach)"
+        rf"|(?P<to>quarter to|viertel vor)) {_HOUR}{_HALF_OF_DAY}{_LAST}",
+    ),
+    (_often, rf"(?:{_OFTEN.replace(' ', '|')}){_LAST}"),
+    (_noon, rf"(?:(?P<noon>{_NOON})|{_MIDNIGHT}){_LAST}"),
+    (
+        _date,
+        r"(?P<day>\d\d?)(?: [/-] |\.)(?P<month>\d\d?)(?:\.?|(?: [/-] |\.)(?P<year>\d{4}|\d\d))(?= |$)",
+    ),
+    (_date, rf"(?P<day>\d\d?)(?: (?:st|nd|rd|th|er|of|de))* {_MONTH}(?: del?)?{_YEAR}"),
+    (_date, rf"{_MONTH} (?:the )?(?P<day>\d\d?)(?: (?:st|nd|rd|th))?{_YEAR}"),
+    (_date, _ISO_DATE),
+    (_code, r"(?P<letter>[a-z]) (?:- )?(?P<digits>\d+)(?= |$)"),
+)
+"""On a line of words, numbers and signs with spaces between them."""
+_WORDS = frozenset(
+    f"{' '.join(_VALUES)} {' '.join(_SHARES.values())} halb halbe halben demi demie media medio {_OFTEN}".split()
+)
+_MAY_HAVE = (
+    rf"\b(?:an?|one|eine?|une?|una) (?:{'|'.join(filter(str.isalpha, _MEANINGS))})\b|{_NOON}|{_MIDNIGHT}"
+)
+"""In normal form."""
