@@ -1487,6 +1487,38 @@ def test_fewer_than_five_conversations_decide_nothing_between_two_bots() -> None
         assert (preference_words(pair, found), pair.is_significant) == (words, count > 5)
 
 
+_CALL = {"name": "find", "arguments": "{}"}
+_PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/bike.png"}}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [("user", "How long?"), ("assistant", None, {"tool_calls": [_CALL]}), ("tool", "28"), ("assistant", "Four.")],
+        [("user", "How long?"), ("assistant", "Four."), ("assistant", "", {"tool_calls": [_CALL]})],
+        [("user", "How long?"), ("assistant", "Four."), ("assistant", None, {"function_call": _CALL})],
+        [("user", "How long?"), ("assistant", [{"type": "thinking", "thinking": "?"}, {"text": "Four."}])],
+        [("user", [{"type": "text", "text": "How long?"}, _PICTURE]), ("assistant", "Four.")],
+        [
+            ("user", "How long?"),
+            ("assistant", [{"type": "tool_use", "id": "1", "name": "find", "input": {}}]),
+            ("user", [{"type": "tool_result", "tool_use_id": "1", "content": "28"}]),
+            ("assistant", [{"type": "text", "text": "Four."}]),
+        ],
+        [("user", "How long?"), ("assistant", None, {"refusal": "Four."})],
+    ],
+    ids=["call", "call without words", "call at the end", "thoughts", "picture", "tool of Anthropic", "refusal"],
+)  # fmt: skip
+def test_calls_thoughts_and_pictures_are_neither_answers_nor_queries(
+    tmp_path: Path, messages: Sequence[Any]
+) -> None:
+    chat = [{"role": role, "content": said, **dict(*more)} for role, said, *more in messages]
+    (tmp_path / "in.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
+    table = read_table(tmp_path / "in.jsonl")
+    ((case,),) = (row.cases for row in table.rows)
+    assert (case.bot, case.query, case.response, case.history) == ("bot", "How long?", "Four.", ())
+
+
 # Carried everywhere
 
 

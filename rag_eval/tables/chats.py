@@ -16,7 +16,16 @@ from rag_eval.tables.names import QUERY, RESPONSE
 from rag_eval.tables.speakers import BOTS, USERS, role_of, turns_of_text
 
 _SPEAKERS = ("role", "type", "speaker", "from", "sender", "author")
-_TEXTS = ("content", "text", "value", "answer", "output", "message")
+_TEXTS = ("content", "text", "value", "answer", "output", "message", "refusal")
+_NOT_SAID = frozenset(
+    (
+        "thinking", "redacted_thinking", "reasoning", "tool_use", "server_tool_use", "tool_call", "function_call",
+        "tool_result", "web_search_tool_result", "image", "image_url", "input_image", "audio", "input_audio", "video",
+        "file", "input_file", "document",
+    )
+)  # fmt: skip
+"""Types of parts of a message that are no words of the user or the bot."""
+_TOOL_CALLS = ("tool_calls", "function_call")
 _ASKED = (*USERS, "question", "query", "input", "inputs")
 _ANSWERED = (*BOTS, "answer", "response", "output", "outputs")
 """Fields of a question and its answer, where a chat is a list of both."""
@@ -88,11 +97,15 @@ def _turn(message: Mapping[str, Any]) -> Turn | None:
     speaker = next((message[name] for name in _SPEAKERS if isinstance(message.get(name), str)), "")
     text = plain_text(message)
     role = role_of(speaker)
-    return Turn(role, text) if role and text is not None else None
+    is_call = not (text or "").strip() and any(message.get(name) for name in _TOOL_CALLS)
+    return Turn(role, text) if role and text is not None and not is_call else None
 
 
 def plain_text(value: object) -> str | None:
-    """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any."""
+    """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any.
+
+    Parts that are not said, such as thoughts and pictures, are left out.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or value is None:
@@ -102,7 +115,11 @@ def plain_text(value: object) -> str | None:
     if isinstance(value, dict):
         return next((text for name in _TEXTS if (text := plain_text(value.get(name))) is not None), None)
     if isinstance(value, list):
-        texts = [plain_text(item) for item in value]
+        texts = [
+            plain_text(item)
+            for item in value
+            if not (isinstance(item, dict) and item.get("type") in _NOT_SAID)
+        ]
         return "\n".join(text for text in texts if text) if texts and None not in texts else None
     return None
 

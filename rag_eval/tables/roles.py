@@ -254,8 +254,12 @@ def _name_bots(columns: Collection[_Column], asked: Asked) -> None:
     """Gives each column of responses the name of its bot. With several, a name such as Model means nothing."""
     responses = [each for each in columns if each.role == RESPONSE]
     unnamed = [each for each in responses if not each.owner]
+    headers = {each.header for each in columns}
     for each in unnamed:
         own = after_prefix(each.header, asked.prefix) or " ".join(each.header.split())
+        chat, _, field = own.rpartition(".")
+        if len(responses) == 1 and field == RESPONSE and f"{chat}.{QUERY}" in headers:
+            own = "bot"
         each.owner = asked.bot_name if asked.bot_name and len(unnamed) == 1 else own
     for each in columns:
         if len(responses) > 1 and each.role == BOT and not each.given:
