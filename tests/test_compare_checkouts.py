@@ -152,6 +152,7 @@ def test_texts_that_hold_the_address_of_a_side_are_compared_without_it(tmp_path:
     assert clean("http://127.0.0.1:4711 in /a/b/c, Took 1 min 02 s.") == (
         "http://127.0.0.1:<port> in <tree>/c, Took <duration>."
     )
+    assert clean("Duration: 9.9 s.") == clean("Duration: 10 s.")
     (tmp_path / "x.txt").write_text("/a/b\nline 2")
     assert content(tmp_path / "x.txt", clean) == ["<tree>", "line 2"]
 

@@ -94,7 +94,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"\banswered in \d+\.\d s"), "answered in <duration>"),
     (re.compile(r"^\d[\d,]* of \d[\d,]* rows finished after .*\n?", re.MULTILINE), ""),
-    (re.compile(r"\b(Took|after|Duration:) (?=\d)(?:\d+ h )?(?:\d+ min)? ?(?:\d+ s)?"), r"\1 <duration>"),
+    (
+        re.compile(r"\b(Took|after|Duration:) (?=\d)(?:\d+ h )?(?:\d+ min)? ?(?:\d+(?:\.\d)? s)?"),
+        r"\1 <duration>",
+    ),
     (re.compile(r"\b\d+\.\d s\.(?=$|&#xA;|<|\")", re.MULTILINE), "<duration>"),
     (re.compile(r"\.rag-eval-\w+\.tmp"), "<temporary>"),
 )
