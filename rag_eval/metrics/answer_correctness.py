@@ -340,6 +340,8 @@ def _codes(listed: Iterable[str]) -> list[str]:
 
 def _replaced(missing: AbstractSet[str], given: AbstractSet[str]) -> frozenset[str]:
     """Those of the missing months, weekdays, units and currencies of which the response gives another one instead."""
+    if _ANY_EXCLUSIVE.isdisjoint(missing):  # most often
+        return frozenset()
     return frozenset().union(*(missing & names for names in _EXCLUSIVE if not names.isdisjoint(given)))
 
 
@@ -350,6 +352,7 @@ _EXCLUSIVE = (
     CURRENCIES,
 )
 """Stems of words of which an answer has one or another."""
+_ANY_EXCLUSIVE = frozenset().union(*_EXCLUSIVE)
 
 
 def _answer(case: Case) -> str:

@@ -182,9 +182,9 @@ class SheetTable(Generic[Item]):
         if isinstance(cell.value, str) and cell.value:
             self._write_text(row, index, cell.value, style)
         elif isinstance(cell.value, int | float):
-            self.worksheet.write_number(row, index, cell.value, style)
+            self.worksheet._write_number(row, index, cell.value, style)
         else:
-            self.worksheet.write_blank(row, index, None, style)
+            self.worksheet._write_blank(row, index, None, style)
         if cell.note:
             self.notes.add(row, index, cell.note)
 
@@ -296,4 +296,6 @@ def write_text(
         # Split in two runs it is built, and so escaped, by XlsxWriter itself.
         worksheet.write_rich_string(row, column, text[:1], run, text[1:], style)
     else:
-        worksheet.write_string(row, column, text, style)
+        worksheet._write_string(
+            row, column, text, style
+        )  # without looking whether the row is a name such as A1

@@ -14,7 +14,7 @@ from rag_eval.configuration.effective import (
 )
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.calls import gather, sampled
+from rag_eval.judge.calls import T, gather, sampled
 from rag_eval.judge.masking import concealed, without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
@@ -165,7 +165,7 @@ class Evaluation:
             self._rate(seen.query),
             *map(self._judge_case, seen.cases, (case.chunks for case in whole.cases)),
         ]
-        pairs, toxicity, *verdicts = await gather(parts)
+        pairs, toxicity, *verdicts = await self._all(parts)
         results = [
             concealed(self._result(case, scores, extra, rubric, toxicity), self._secrets)
             for case, (scores, extra, rubric) in zip(seen.cases, verdicts, strict=True)
@@ -205,11 +205,11 @@ class Evaluation:
         """`every_chunk` is the context as it was before it was shortened."""
         whole = case if case.chunks == every_chunk else replace(case, chunks=every_chunk)
         parts: list[Awaitable[Any]] = [
-            _measure(self.judges.metrics, case, whole, self._samples),
-            _measure(self.judges.extra_metrics, case, whole, self._samples),
+            self._measure(self.judges.metrics, case, whole),
+            self._measure(self.judges.extra_metrics, case, whole),
             self._judge_by_rubric(case),
         ]
-        scores, extra, rubric = await gather(parts)
+        scores, extra, rubric = await self._all(parts)
         return scores, extra, rubric
 
     async def _judge_by_rubric(self, case: Case) -> RubricOutcome | None:
@@ -218,7 +218,17 @@ class Evaluation:
     async def _advise(self, results: Sequence[CaseResult]) -> Sequence[str]:
         if self.judges.adviser is None:
             return [""] * len(results)
-        return await gather([self.judges.adviser.advise(result) for result in results])
+        return await self._all([self.judges.adviser.advise(result) for result in results])
+
+    async def _measure(self, metrics: Sequence[Metric], case: Case, whole: Case) -> _Scores:
+        scores = await self._all(
+            [_score(metric, whole if metric.needs_every_chunk else case, self._samples) for metric in metrics]
+        )
+        return {score.metric: score for score in scores}
+
+    async def _all(self, parts: Sequence[Awaitable[T]]) -> Sequence[T]:
+        """What these come to. Of the offline judge, who waits for nothing, without a task for each."""
+        return [await part for part in parts] if self.judges.is_proxy else await gather(parts)
 
     def _result(
         self, case: Case, scores: _Scores, extra: _Scores, rubric: RubricOutcome | None, toxicity: Score
@@ -252,13 +262,6 @@ def _labelled(pairs: Sequence[PairVerdict], before: Sequence[PairVerdict]) -> tu
 
 async def _no_pairs(row: Row) -> Sequence[tuple[PairVerdict, ...]]:
     return [()] * len(row.cases)
-
-
-async def _measure(metrics: Sequence[Metric], case: Case, whole: Case, samples: int) -> _Scores:
-    scores = await gather(
-        [_score(metric, whole if metric.needs_every_chunk else case, samples) for metric in metrics]
-    )
-    return {score.metric: score for score in scores}
 
 
 async def _score(metric: Metric, case: Case, samples: int) -> Score:

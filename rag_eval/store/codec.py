@@ -62,8 +62,8 @@ def to_json(value: Any, *, is_spaced: bool = False) -> bytes:
     `is_spaced` says whether there is a space behind each comma and colon.
     """
     with suppress(UnicodeEncodeError, OverflowError):
-        if not _NOT_FINITE.search(_encoder.encode(value)):
-            line = _json_encoder.encode(value)
+        line = _json_encoder.encode(value)
+        if b"null" not in line or not _NOT_FINITE.search(_encoder.encode(value)):
             return msgspec.json.format(line, indent=0) if is_spaced else line
     return json.dumps(to_plain(value), check_circular=False).encode("ascii")
 

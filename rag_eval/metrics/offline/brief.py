@@ -182,8 +182,8 @@ def small_stems(query: str) -> frozenset[str]:
 
 def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     """Stems of the given names of whom the query asks for, if one of the others has the family name without any."""
-    parts = name.strip(_MARKS).split()
-    if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
+    parts = name.strip(_MARKS).split() if asks_for_person(query) else ()
+    if not 2 <= len(parts) <= _MOST_NAMES:
         return frozenset()
     small = [part for part in parts if not part[0].isupper()]
     is_name = parts[-1] not in small or len(small) == len(parts)  # in small letters, any may be a name
