@@ -1260,9 +1260,12 @@ def test_columns_of_a_bot_may_stand_below_its_name(tmp_path: Path) -> None:
     assert (other.bot, other.response, other.chunks) == ("Birch", "b", ("d",))
 
 
-def test_groups_that_are_no_bots_by_their_name_are_offered_as_such(run_cli: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("group", [["Answer", "Answer"], ["Bots", ""]])
+def test_groups_that_are_no_bots_by_their_name_are_offered_as_such(
+    run_cli: Run, tmp_path: Path, group: list[str]
+) -> None:
     rows = [
-        ["Query", "Ground_Truth", "Answer", "Answer"],
+        ["Query", "Ground_Truth", *group],
         ["", "", "GPT-4", "Claude"],
         *(r[:4] for r in _PLAIN[1:]),
     ]
@@ -1270,7 +1273,8 @@ def test_groups_that_are_no_bots_by_their_name_are_offered_as_such(run_cli: Run,
     ended = run_cli("a.xlsx", "--judge", "offline", "--show")
     assert ended.code == 2
     again = run_cli(*shlex.split(ended.err.splitlines()[-1].partition(" run: ")[2])[1:])
-    assert (again.code, "3 rows, 2 bots (Answer GPT-4, Answer Claude)" in again.out) == (0, True)
+    bots = f"3 rows, 2 bots ({group[0]} GPT-4, {group[0]} Claude)"
+    assert (again.code, bots in again.out) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from rag_eval.tables.names import (
     KEPT,
     LATENCY,
     NAMED,
+    NEARLY_PREFIXED,
     QUERY,
     REFERENCE,
     RESPONSE,
@@ -379,7 +380,9 @@ def _refined(
         return []
     roles = _roles(cells, asked).values()
     kinds = likely_bots(dict(enumerate(map(str, cells))), asked.prefix).values()
-    is_better = max(sizes.values(), default=0) > 1 and (RESPONSE in roles or NAMED in kinds)
+    is_better = max(sizes.values(), default=0) > 1 and (
+        RESPONSE in roles or not {NAMED, NEARLY_PREFIXED}.isdisjoint(kinds)
+    )
     return cells if is_better and QUERY in roles else []
 
 
