@@ -65,6 +65,7 @@ def test_a_summary_of_the_sample(run_cli: Run, tmp_path: Path) -> None:
     text = (tmp_path / "s.md").read_text(encoding="utf-8")
     assert text.startswith("### No clear winner yet: Atlas is ahead of Birch.\n")
     assert len(text.splitlines()) <= 60
+    assert text.endswith("\n"), "another step of a job may write after it"
     assert "\n\n\n" not in text
     (decision,) = (line for line in ended.out.splitlines() if line.startswith("No clear winner"))
     (numbers,) = (line for line in ended.out.splitlines() if line.startswith("RQS "))
