@@ -10,9 +10,9 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
-from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, stance, understood
+from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.grounding import sentences_of
+from rag_eval.metrics.offline.grounding import WORDING, sentences_of
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
@@ -142,7 +142,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         said = response.stems or set(stems_of(answer))
         if stance(answer, case.query) or _worthless(response, said, case) in _SAYS_NOTHING:
             return None
-        is_short = count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE
+        is_short = _is_short(answer, said, case.query)
         return None if is_short and case.chunks else (case.query, answer)
 
     async def judge(self, case: Case) -> Score:
@@ -165,7 +165,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             share = raised(share, PAIRS_RAISED_BY)
         kind = expected_kind(case.query)
         is_answer = kind is not None and kind.is_given(answer, case.query)
-        if share < 1 and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
+        if share < 1 and _is_short(answer, said, case.query):
             source = _source(answer, said, case)
             share = max(share, source.held * source.share)
             is_answer = is_answer or (source.is_closest and source.held > 0)
@@ -192,6 +192,11 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     return "the response only has words of the query" if said <= known else ""
 
 
+def _is_short(answer: str, said: AbstractSet[str], query: str) -> bool:
+    """Whether it has few words, without the small words of the query's language."""
+    return is_brief(answer) and count_words(said - small_stems(query)) <= MOST_WORDS_OF_A_SHORT_RESPONSE
+
+
 class _Source(NamedTuple):
     """The chunk sentence that a short response comes from."""
 
@@ -210,6 +215,10 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
     asked = query_stems(case.query)
     light = understood(answer, case.query, chunks)
     new = (said - light.stems if light.weight < 1 else said) or said
+    n_words = float(len(new))
+    if light.weight < 1:
+        unknown = new.difference(*(sentence.stems for sentence in sentences_of(chunks)), light.restated)
+        n_words -= (1 - WORDING) * len(unknown)
     best, closest = _Source(), 0.0
     for sentence in sentences_of(chunks):
         share = find_similar(asked, sentence.stems).share
@@ -217,7 +226,7 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
         found = new & sentence.stems
         if light.restated and not found.issuperset(light.restated):
             found |= restated(answer, (sentence.text,), new - found)
-        held = len(found) / len(new)
+        held = len(found) / n_words
         if held >= _LEAST_SHARE_OF_SOURCE and held * share >= best.held * best.share:
             best = _Source(share, held)
     return best._replace(is_closest=best.share >= closest)

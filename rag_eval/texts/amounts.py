@@ -1,6 +1,7 @@
 """Amounts of a short text by value: "half an hour" is 30 minutes, "vingt-cinq euros" is "€25", "15/03" is 15 March.
 
-Pure. English, German, French and Spanish. What can be read in several ways has several values: "¥50" is in yen or
+Pure. English, German, French and Spanish; Italian, Portuguese and Dutch up to 20. What can be read in several ways has
+several values: "¥50" is in yen or
 yuan, "1.250" is 1250 or 1.25, "3/4" is a date in two ways and a share.
 """
 
@@ -276,8 +277,20 @@ _NO_HUNDRED = frozenset(("per", "pour", "por")) | NUMBER_WORDS.keys() - _FRENCH_
 """Before "cent", they make it no hundred."""
 
 
+_FURTHER = """
+    due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici diciassette
+    diciotto diciannove venti
+    dois tres quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis dezessete dezoito
+    dezenove vinte
+    twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien achttien
+    negentien twintig
+"""
+"""Numbers from 2 in Italian, Portuguese and Dutch, where each word is known to be a number by what is around it."""
+
+
 def _values() -> dict[str, int]:
     found = {word: int(digits) for word, digits in NUMBER_WORDS.items()} | {"vingts": 20, _SEPTEMBER: 7}
+    found |= {word: 2 + place % 19 for place, word in enumerate(_FURTHER.split())}
     ones = ["ein", "zwei", "drei", "vier", "funf", "sechs", "sieben", "acht", "neun"]
     tens = [word for word in found if word.endswith(("zig", "ssig"))]
     found |= {f"{one}und{ten}": found[ten] + digit for digit, one in enumerate(ones, 1) for ten in tens}

@@ -76,7 +76,9 @@ def understood(text: str, query: str, others: tuple[str, ...]) -> Understood:
         return NOTHING_UNDERSTOOD
     claim = read_claim(text)
     own = claim.whole
-    weight = min(1.0, max(0.0, (count_words(own.content) - SHORT) / (LONG - SHORT)))
+    small = small_stems(query)
+    length = count_words([word for word in own.content if word not in small] if small else own.content)
+    weight = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
     if weight == 1:
         return NOTHING_UNDERSTOOD
     light = _said_by_asking(query) | given_names(text, query, others)

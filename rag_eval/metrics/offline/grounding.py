@@ -13,7 +13,7 @@ WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
 CERTAIN = 2
 """What a number, code or name of a short text counts if it is missing."""
-WORDING = 0.5
+WORDING = 0.4
 """What a word of a short text counts if it is nowhere in the evidence: it may be another word for the same."""
 
 

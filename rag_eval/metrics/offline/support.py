@@ -35,6 +35,8 @@ SUPPORTED_FROM = 0.5
 
 
 _PARTS = re.compile("[,;:()–—]")
+_CONTRAST = re.compile(r", (?:not|nicht|pas|no) (?:\w+ ){0,2}\w+[.!]?$")
+"""At the end: "the shop, not the customer"."""
 
 
 class _Faults(NamedTuple):
@@ -218,7 +220,7 @@ def _faults(
     all_names = names(sentence)
     negates = NEGATION in sentence.stems
     n_wrong_names = len([name for name in all_names if not wrong.isdisjoint(name)]) if all_names else 0
-    is_denial = negates and denies(sentence, evidence)
+    is_denial = negates and not _CONTRAST.search(sentence.text) and denies(sentence, evidence)
     is_omission = not negates and not denied.isdisjoint(sentence.pairs)
     # In the order of the fields: names of arguments take half as long again, for every sentence.
     return _Faults(
