@@ -361,6 +361,8 @@ def test_many_names_are_listed_in_part():
         ("十分之三和四川和一个", ["十分", "分之", "之三", "三和", "和四", "四川", "川和", "和一", "一个"]),
         ("Between 2 and 6 pm", ["14", "18"]),
         ("from 10 to 2 pm", ["10", "14"]),
+        ("from 8 h 30 to 6 pm", ["8.3", "18"]),
+        ("100 h 15 mil", ["100", "h", "15000"]),
         ("1 h 30, 2 hours 30 minutes, 24 h", ["1.3", "2", "h", "30", "min", "24", "h"]),
         ("January 31st, le 1er mai", ["januari", "31", "le", "1", "mai"]),
         ("15 Mar. and 3 Oct", ["15", "mar", "3", "october"]),

@@ -65,15 +65,17 @@ def one_amount(stems: Sequence[str]) -> list[str]:
         elif stem in _CENTS and number >= 0 and stems[place - 1] in _PER:
             found[place - 1], found[place] = "", PERCENT
             number = -1
-        elif _NUMBER.fullmatch(stem):
-            if number >= 0 and stems[place - 1] == HOUR_SIGN and len(stem) == _LENGTH_OF_MINUTES:
+        elif stem[:1].isdigit() and _NUMBER.fullmatch(stem):
+            is_behind_hour = number >= 0 and stems[place - 1] == HOUR_SIGN and _HOUR.fullmatch(found[number])
+            if is_behind_hour and len(stem) == _LENGTH_OF_MINUTES:
                 found[number], found[place - 1], found[place] = (
                     canonical_number(f"{found[number]}:{stem}"),
                     "",
                     "",
                 )
                 continue
-            earlier = number if number >= 0 else place - 2 if _begins_span(stems[place - 2 : place]) else -1
+            begins_span = _begins_span(stems[place - 2 : place]) and found[place - 2] != ""
+            earlier = number if number >= 0 else place - 2 if begins_span else -1
             number = place
         elif not (number == place - 1 and (stem in _PER or stem in SIGNS or stem == HOUR_SIGN)):
             number = -1
@@ -209,6 +211,7 @@ NUMERAL = re.compile(
 _PADDED = re.compile(r"0\d(?!\d)")
 """A day, month or hour of two digits."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_HOUR = re.compile(r"\d{1,2}")
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(
     r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+|[1-9]\d{0,2}\.\d{3}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain, compress, groupby, islice, pairwise
-from operator import itemgetter, not_
+from operator import not_
 from sys import intern
 from typing import Literal, NamedTuple, TypeVar
 
@@ -356,16 +356,19 @@ def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) 
     places: list[int] = []
     stems: list[str] = []
     for place, (piece, own) in enumerate(zip(pieces, stems_by_piece, strict=True)):
-        read = own or (("am",) if _AM_PIECE.fullmatch(piece) else ("",))  # most often it is a verb
+        is_am = not own and piece[0] in "aA" and _AM_PIECE.fullmatch(piece)  # most often it is a verb
+        read = own or (("am",) if is_am else ("",))
         if piece in "hH":
             read = (HOUR_SIGN,)
         places += [place] * len(read)
         stems += read
-    amounts = [intern(amount) for amount in one_amount(stems)]
+    amounts = one_amount(stems)
+    changed = {place for place, stem, amount in zip(places, stems, amounts, strict=True) if stem != amount}
     gone: list[tuple[int, str]] = []
-    for place, group in groupby(zip(places, amounts, strict=True), key=itemgetter(0)):
+    for place in sorted(changed):
+        joined = amounts[places.index(place) : len(places) - places[::-1].index(place)]
         kept = tuple(
-            ["h" if amount == HOUR_SIGN else amount for _, amount in group if amount and amount != "am"]
+            ["h" if amount == HOUR_SIGN else intern(amount) for amount in joined if amount and amount != "am"]
         )
         before = stems_by_piece[place - 1] if place else ()
         if stems_by_piece[place] and not kept and before and before[0][0].isdigit():
