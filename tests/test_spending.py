@@ -227,6 +227,8 @@ def test_columns_that_contradict_each_other_or_name_no_bot_are_not_used(
         ("Cost_A, Cost_B", "$0.5 0,0000€", "$ $", [{"cost": 0.5}, {"cost": 0}]),
         ("Cost_A_USD, Cost_B_EUR", "0 0", "USD USD", [{"cost": 0}, {"cost": 0}]),
         ("Cost_A, Cost_B", "5ct 0.25€", "EUR EUR", [{"cost": 0.05}, {"cost": 0.25}]),
+        ("Cost_A, Cost_B", "5ct 0.25$", "$ $", [{"cost": 0.05}, {"cost": 0.25}]),
+        ("Cost_A, Cost_B", "$0.25 0.5¢", "$ $", [{"cost": 0.25}, {"cost": 0.005}]),
         ("Cost_A, Cost_B_USD", "$0.5 0.25", "USD USD", [{"cost": 0.5}, {"cost": 0.25}]),
         ("Latency_A, Latency_B_ms", "1.5s 900", "ms ms", [{"latency": 1500.0}, {"latency": 900.0}]),
     ],

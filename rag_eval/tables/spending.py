@@ -6,7 +6,7 @@ that somebody gave to a column stays, and then every cell must be an amount.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -170,7 +170,7 @@ def _know_currency(columns: Collection["Amounts"]) -> None:
 
     A column of zeros, as of a bot that is free, has the unit of the others: 0 is the same in any currency.
     """
-    known = _only_currency(amounts.base for amounts in columns)
+    known = _only_currency({amounts.base for amounts in columns})
     for amounts in columns:
         if known in _DOLLARS and amounts.base == DOLLAR:
             amounts.base = known
@@ -185,7 +185,7 @@ def _know_currency(columns: Collection["Amounts"]) -> None:
             (amounts.base,) = units
 
 
-def _only_currency(units: Iterable[str]) -> str:
+def _only_currency(units: Collection[str]) -> str:
     """The one of the units that is a currency, if there is one: dollars of a country go before DOLLAR."""
     known = {unit for unit in units if unit in CURRENCIES}
     known = known or {*units} & {DOLLAR}
