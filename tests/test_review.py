@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -213,6 +214,41 @@ def test_cases_of_an_earlier_sheet_are_not_drawn_again() -> None:
     assert before.isdisjoint(case.line for case in second.cases)
     assert {case.inclusion for case in second.cases} == {0.8}
     assert second.strata == first.strata
+
+
+@pytest.mark.parametrize("suspicious", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_one_stratum_has_not_left_is_drawn_of_the_others(seed: int, suspicious: float) -> None:
+    """Whatever earlier sheets took, as many are drawn as were wanted, until all are drawn."""
+    results = run_of("AB", 9)
+    flags = {(row, bot): ("flag",) for row in range(2, 11) for bot in "AB"}
+    lines = range(len(results))
+    for number in range(2, 17):
+        before = frozenset(random.Random(seed).sample(lines, number))
+        left = len(results) - number
+        for cases in range(2, left + 3):
+            sample = draw_sample(
+                results, [METRIC], cases, suspicious=suspicious, flags=flags, drawn_before=before,
+                strata_before=STRATA,
+            )  # fmt: skip
+            found = {case.line for case in sample.cases}
+            assert (len(sample.cases), sample.left) == (min(cases, left), left - len(found))
+            assert before.isdisjoint(found)
+
+
+STRATA = frozenset(
+    name for of_bot in draw_sample(run_of("AB", 9), [METRIC], 12).strata.values() for name in of_bot
+)
+
+
+def test_strata_that_have_cases_left_share_the_rest_in_proportion() -> None:
+    """Of 90 cases in thirds 28 of the lowest were drawn: the 2 that are left, and 20 of each other third."""
+    results = run_of("A", 90)
+    lowest = sorted(range(90), key=lambda line: results[line].rqs or 0.0)[:28]
+    sample = draw_sample(results, [METRIC], 42, drawn_before=frozenset(lowest))
+    assert sorted(strata_of(sample).values()) == [2, 20, 20]
+    assert {case.stratum: case.inclusion for case in sample.cases}.keys() == strata_of(sample).keys()
+    assert sorted({case.inclusion for case in sample.cases}) == [20 / 30, 1.0]
 
 
 def test_suspicious_cases_of_an_earlier_sheet_are_drawn_as_often_as_others() -> None:
@@ -1395,6 +1431,18 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
     lines = read_sheet(tmp_path / "both.xlsx", "Human Alignment")
     assert {line["Cases"] for line in lines if line["Bot"] == "A"} == {22}
     assert all(line["Corrected mean"] for line in lines if line["Bot"] == "A")
+
+
+@pytest.mark.parametrize("suspicious", ["0", "0.3"])
+def test_a_sheet_with_fewer_cases_than_requested_says_that_all_are_labelled(
+    rag_eval: Run, recorded: Path, suspicious: str
+) -> None:
+    """It does not blame the suspicious ones, of which there may be more."""
+    rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "21")
+    words = ("review", "run.json", "--without", "one.xlsx", "-o")
+    assert "Cases to label: 38\n" in rag_eval(*words, "two.xlsx", "--cases", "38").out
+    told = rag_eval(*words, "all.xlsx", "--cases", "41", "--suspicious", suspicious).out
+    assert "Cases to label: 39; 41 were requested, but no more can be labelled\n" in told
 
 
 def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(

@@ -105,7 +105,7 @@ def command(
             f"{remedy}"
         )
     place = write_review(target, review)
-    for line in _described(review, cases, suspicious):
+    for line in _described(review, cases):
         remark(line)
     for line in (*advice(review, suspicious), *_doubts(review, earlier, joined)):
         warn(line)
@@ -289,7 +289,7 @@ def _raters(named: str | None) -> list[str]:
 _LONGEST_NAME = 100
 
 
-def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str]:
+def _described(review: "Review", wanted: int) -> Iterator[str]:
     from rag_eval.tables.review_file import bot_words, group_of
 
     sample, count = review.sample, len(review.to_label())
@@ -298,7 +298,7 @@ def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str
     part = f"bot and RQS (in {_PARTS[sample.parts]})" if sample.parts in _PARTS else review.group
     of_bots = Counter(group_of(review.case_of(case).bot) for case in drawn)
     counts = ", ".join(f"{bot_words(bot)} {of_bots[bot]:,}" for bot in sample.strata)
-    more = "are suspicious" if suspicious else "can be labelled"
+    more = "are suspicious" if sample.left else "can be labelled"
     few = f"; {wanted:,} were requested, but no more {more}"
     yield f"{review.noun.capitalize()}s to label: {count:,}{few if len(sample.cases) < wanted else ''}"
     yield f"Drawn at random by {part}: {counts}"

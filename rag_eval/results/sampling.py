@@ -42,6 +42,8 @@ class Sample:
     """By bot and stratum: number of its cases with a score, by measure."""
     parts: int
     """Into how many parts by RQS each bot's cases were divided."""
+    left: int = 0
+    """Cases of the strata that are neither in it nor in an earlier random sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def draw_sample(
     sizes: dict[str, dict[str, Mapping[str, int]]] = {}
     for stratum in strata:
         sizes.setdefault(stratum.bot, {})[stratum.name] = _scored(results, stratum, measures)
-    return Sample(tuple(spread), sizes, parts)
+    return Sample(tuple(spread), sizes, parts, undrawn - len(spread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +171,15 @@ def draw_pairs(
         )
     )
     others = [line for line in odd if line not in drawn_before | chosen_before]
-    number = _random_cases(count, suspicious, len(others), sum(line not in drawn_before for line in usable))
+    undrawn = sum(line not in drawn_before for line in usable)
+    number = _random_cases(count, suspicious, len(others), undrawn)
     needed = sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata)
     if number < needed and not drawn_before:
         raise InputError(_too_few(number, f"{len(strata)} pairs of bots", needed, "pair of bots"))
     chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
     spread = _spread(strata, number, others, count, drawn_before, chance)
     sizes = {stratum.bot: {stratum.name: {BETTER: len(stratum.lines)}} for stratum in strata}
-    return Sample(tuple(spread), sizes, 1)
+    return Sample(tuple(spread), sizes, 1, undrawn - len(spread))
 
 
 def _spread(
@@ -190,7 +193,7 @@ def _spread(
     """`number` random cases of the strata, and of the `others` as many as are left of the `cases`, in one order."""
     chosen = [
         _drawn(stratum, share, drawn_before, chance)
-        for stratum, share in zip(strata, _allocated(strata, number), strict=True)
+        for stratum, share in zip(strata, _allocated(strata, number, drawn_before), strict=True)
     ]
     taken = {case.line for of_stratum in chosen for case in of_stratum}
     spread = _interleaved(chosen, chance)
@@ -270,49 +273,67 @@ def _name_of(members: Iterable[str]) -> str:
     )  # no program's number
 
 
-def _allocated(strata: Sequence[_Stratum], cases: int) -> list[int]:
+def _allocated(strata: Sequence[_Stratum], cases: int, before: frozenset[int]) -> list[int]:
     """To the bots in proportion to their cases, and so to the strata of each; at least two of each stratum, unless
-    there are earlier samples and fewer cases."""
+    there are earlier samples and fewer cases. What is not left of one, after those drawn before, is of the others."""
     sizes: dict[str, list[int]] = {}
+    left: dict[str, list[int]] = {}
     for stratum in strata:
         sizes.setdefault(stratum.bot, []).append(len(stratum.lines))
+        left.setdefault(stratum.bot, []).append(len({*stratum.lines} - before))
     least = (
         FEWEST_OF_STRATUM if cases >= sum(min(FEWEST_OF_STRATUM, len(each.lines)) for each in strata) else 0
     )
-    fewest = [[min(least, size) for size in of_bot] for of_bot in sizes.values()]
-    bots = _in_proportion([sum(of_bot) for of_bot in sizes.values()], list(map(sum, fewest)), cases)
+    fewest = [[min(least, most) for most in of_bot] for of_bot in left.values()]
+    bots = _in_proportion(
+        [sum(of_bot) for of_bot in sizes.values()],
+        list(map(sum, fewest)),
+        list(map(sum, left.values())),
+        cases,
+    )
     return [
         number
-        for of_bot, at_least, share in zip(sizes.values(), fewest, bots, strict=True)
-        for number in _in_proportion(of_bot, at_least, share)
+        for of_bot, at_least, at_most, share in zip(sizes.values(), fewest, left.values(), bots, strict=True)
+        for number in _in_proportion(of_bot, at_least, at_most, share)
     ]
 
 
-def _in_proportion(sizes: Sequence[int], fewest: Sequence[int], cases: int) -> list[int]:
-    """As many of each, between the fewest and all; `cases` is at least the sum of the fewest."""
-    total = sum(sizes)
-    if cases >= total:
-        return list(sizes)
-    shares = [cases * size / total for size in sizes]
+def _in_proportion(sizes: Sequence[int], fewest: Sequence[int], most: Sequence[int], cases: int) -> list[int]:
+    """As many of each, between the fewest and the most; `cases` is at least the sum of the fewest."""
+    if cases >= sum(most):
+        return list(most)
+    shares = _shares(sizes, most, cases)
     numbers = [
-        min(size, max(least, int(share))) for size, least, share in zip(sizes, fewest, shares, strict=True)
+        min(limit, max(least, int(share))) for limit, least, share in zip(most, fewest, shares, strict=True)
     ]
 
     def lacks(index: int) -> tuple[float, int]:
         return shares[index] - numbers[index], -index
 
     while sum(numbers) < cases:
-        numbers[max((each for each, size in enumerate(sizes) if numbers[each] < size), key=lacks)] += 1
+        numbers[max((each for each, limit in enumerate(most) if numbers[each] < limit), key=lacks)] += 1
     while sum(numbers) > cases:
         numbers[min((each for each, least in enumerate(fewest) if numbers[each] > least), key=lacks)] -= 1
     return numbers
+
+
+def _shares(sizes: Sequence[int], most: Sequence[int], cases: int) -> list[float]:
+    """`cases`, fewer than the sum of the most, in proportion to the sizes, but the most where that is more."""
+    full: set[int] = set()
+    while True:
+        rest = cases - sum(most[each] for each in full)
+        total = sum(size for each, size in enumerate(sizes) if each not in full)
+        fuller = {each for each, size in enumerate(sizes) if rest * size > most[each] * total} | full
+        if fuller == full:
+            return [most[each] if each in full else rest * size / total for each, size in enumerate(sizes)]
+        full = fuller
 
 
 def _drawn(stratum: _Stratum, number: int, before: frozenset[int], chance: random.Random) -> list[Drawn]:
     """With the cases drawn before, which are labelled as well, the sample is a random one of the stratum."""
     left = [line for line in stratum.lines if line not in before]
     inclusion = min(1.0, (number + len(stratum.lines) - len(left)) / len(stratum.lines))
-    return [Drawn(line, stratum.name, inclusion) for line in chance.sample(left, min(number, len(left)))]
+    return [Drawn(line, stratum.name, inclusion) for line in chance.sample(left, number)]
 
 
 def _interleaved(chosen: Sequence[Sequence[Drawn]], chance: random.Random) -> list[Drawn]:
