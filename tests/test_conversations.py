@@ -329,6 +329,40 @@ def test_chats_that_end_with_a_question_next_to_ground_truths_are_a_test_set(tmp
         read_table(tmp_path / "a.json")
 
 
+@pytest.mark.parametrize(
+    ("said", "is_asked"),
+    [
+        (["Thanks!"], False),
+        (["Great, that’s very helpful. Thank you so much", "Bye 👋"], False),
+        (["👍"], False),
+        (["Vielen Dank für die Antwort."], False),
+        (["谢谢！"], False),
+        (["And for vans?"], True),
+        (["Thanks! And for vans"], True),
+        (["OK?"], True),
+        (["Tell me the price.", "Thanks"], True),
+        (["And that"], True),
+        (["更换机油"], True),
+    ],
+)
+@pytest.mark.parametrize("form", ["messages", "a text"])
+def test_chats_that_end_with_thanks_are_no_test_set(
+    tmp_path: Path, said: list[str], is_asked: bool, form: str
+) -> None:
+    """With ground truths, and without a question that nobody answered."""
+    chat = [WHICH, Turn("assistant", "0W-20."), *(Turn("user", text) for text in said)]
+    text = "\n".join(f"{turn.role.title()}: {turn.content}" for turn in chat)
+    record = {"messages": plain(*chat) if form == "messages" else text, "Ground_Truth": "0W-20."}
+    (tmp_path / "a.json").write_text(json.dumps([record] * 3))
+    if is_asked:
+        with pytest.raises(TableError, match=r"No column with responses|No Bot_"):
+            read_table(tmp_path / "a.json")
+        return
+    table = read_table(tmp_path / "a.json")
+    assert [(row.query, row.cases[0].response) for row in table.rows] == [(WHICH.content, "0W-20.")] * 3
+    assert UNANSWERED.format(3 * len(said), "1, 2, 3") in "".join(table.warnings)
+
+
 def test_a_chat_in_a_text_next_to_queries_or_responses_is_no_case(tmp_path: Path) -> None:
     chat = "User: Hi\nAssistant: Hello."
     write_table(tmp_path / "a.csv", ["Query", "Bot_A", "Chat", "Context"], ["q", chat, chat, chat])

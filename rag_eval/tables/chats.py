@@ -71,6 +71,41 @@ def last_turn(value: object) -> dict[str, str] | None:
     return {QUERY: message, RESPONSE: answers[0].content}
 
 
+def is_open(value: object) -> bool:
+    """Whether what the user says after the last answer in a list of chat messages asks for another: not mere thanks."""
+    left = takewhile(lambda turn: turn.role == USER, reversed(_not_blank(said_in(value))))
+    return any(_asks(turn.content) for turn in left)
+
+
+def _asks(text: str) -> bool:
+    words = _WORD.findall(text.casefold().replace("’", "'"))
+    is_thanks = not words or (not _THANKS.isdisjoint(words) and (_THANKS | _WITH_THANKS).issuperset(words))
+    return any(mark in text for mark in "?？؟") or not is_thanks
+
+
+_WORD = re.compile(r"[^\W_](?:[^\W_]|['\u0300-\u036f\u0900-\u0dff])*")
+_SAID_IN_THANKS = """
+    thanks thank thx ty cheers great perfect excellent awesome wonderful amazing brilliant nice good cool fine ok okay
+    yes alright understood noted appreciate appreciated helpful helps helped works worked bye goodbye goodnight
+    danke dank dankeschön super prima toll klasse verstanden tschüss gut merci parfait entendu gracias perfecto vale
+    genial adiós obrigado obrigada perfeito tchau grazie perfetto ciao bedankt dziękuję dzięki tack takk tak kiitos
+    спасибо teşekkürler شكرا धन्यवाद 谢谢 谢谢你 谢谢您 謝謝 多谢 多謝 好的 明白了 再见 再見
+    ありがとう ありがとうございます ありがとうございました わかりました 了解です 감사합니다 고맙습니다
+"""
+_THANKS = frozenset(_SAID_IN_THANKS.split())
+"""Words of thanks, praise and goodbye."""
+_SAID_WITH_THANKS = """
+    many you so very much a lot bunch for your the that that's this it it's is was all really i you're to know got see
+    later have day evening weekend help answer info information explanation clear now too no then and again right of
+    vielen besten herzlichen lieben schön sehr alles klar für die deine ihre hilfe antwort auskunft dir ihnen euch das
+    hat geholfen und auf wiedersehen beaucoup bien d'accord au revoir pour votre ton aide réponse bonne journée
+    muchas mil por su tu la ayuda respuesta muy amable muito pela ajuda resposta mille per aiuto risposta molto gentile
+    hartelijk heel erg je wel voor de hulp het antwoord
+"""
+_WITH_THANKS = frozenset(_SAID_WITH_THANKS.split())
+"""What may be said with them."""
+
+
 def said_in(value: object) -> list[Turn]:
     """What the user and the bot said in a list of chat messages; none in anything else."""
     if not isinstance(value, list) or not all(isinstance(message, dict) for message in value):

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from rag_eval.tables.cells import ABSENT, Cell, ChatMessage, JsonText, cell_at
-from rag_eval.tables.chats import last_turn
+from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
+from rag_eval.tables.chats import is_open, last_turn
 from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, folded, meaning_of
 from rag_eval.tables.nested import flattened, structure
 from rag_eval.tables.sheets import value_cell
@@ -32,8 +32,8 @@ def columns_of_objects(
 ) -> tuple[list[int], Rows]:
     """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows.
 
-    So do `given` ones, whatever their names. With ground truths, chats that all end with a question are those of a test
-    set, whose truths are not for the answers before.
+    So do `given` ones, whatever their names. With ground truths, chats that all end with a question, and not with mere
+    thanks, are those of a test set, whose truths are not for the answers before.
     """
     first = list(islice(rows, _PEEKED))
     names = {index: name for index, name in enumerate(header) if isinstance(name, str)}
@@ -72,10 +72,10 @@ def _is_wanted(cells: Sequence[Cell], with_chats: bool, *, with_truth: bool, in_
     turns = {cell: turn for cell in cells if (turn := _turn(cell)) is not None}
     if not in_text and any(structure(cell, "[", "]") is None for cell in turns):
         return False
-    answered = [turn[QUERY] for turn in turns.values() if RESPONSE in turn]
-    if with_truth:
-        answered = [each for each in answered if not (isinstance(each, ChatMessage) and each.unanswered)]
-    return not turns or (with_chats and bool(answered))
+    answered = (
+        cell for cell, turn in turns.items() if RESPONSE in turn and not (with_truth and is_open(_chat(cell)))
+    )
+    return not turns or (with_chats and any(True for _ in answered))
 
 
 def fields_of(
@@ -147,7 +147,13 @@ def _object(cell: Cell) -> dict[str, Any] | None:
 
 
 def _turn(cell: Cell) -> dict[str, str] | None:
+    value = _chat(cell)
+    return {} if value == [] else last_turn(value)
+
+
+def _chat(cell: Cell) -> object:
+    """The messages of a chat, as JSON, Python or a text writes them; anything else for other cells."""
     value = structure(cell, "[", "]")
     if value is None and isinstance(cell, str) and not isinstance(cell, JsonText):
-        value = [{"role": turn.role, "content": turn.content} for turn in turns_of_text(cell)] or None
-    return {} if value == [] else last_turn(value)
+        return [{"role": turn.role, "content": turn.content} for turn in turns_of_text(cell)] or None
+    return value
