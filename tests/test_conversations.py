@@ -342,6 +342,7 @@ def test_chats_that_end_with_a_question_next_to_ground_truths_are_a_test_set(tmp
         (["OK?"], True),
         (["Tell me the price.", "Thanks"], True),
         (["And that"], True),
+        (["Yes"], True),
         (["更换机油"], True),
     ],
 )
@@ -361,6 +362,13 @@ def test_chats_that_end_with_thanks_are_no_test_set(
     table = read_table(tmp_path / "a.json")
     assert [(row.query, row.cases[0].response) for row in table.rows] == [(WHICH.content, "0W-20.")] * 3
     assert UNANSWERED.format(3 * len(said), "1, 2, 3") in "".join(table.warnings)
+
+
+def test_an_empty_answer_to_the_last_question_is_one_next_to_ground_truths(tmp_path: Path) -> None:
+    record = {"messages": plain(*TURNS, WHICH, Turn("assistant", "")), "Ground_Truth": "0W-20."}
+    (tmp_path / "a.json").write_text(json.dumps([record]))
+    case = case_of(tmp_path / "a.json")
+    assert (case.query, case.response, case.history) == (WHICH.content, "", TURNS)
 
 
 def test_a_chat_in_a_text_next_to_queries_or_responses_is_no_case(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def last_turn(value: object) -> dict[str, str] | None:
 
 def is_open(value: object) -> bool:
     """Whether what the user says after the last answer in a list of chat messages asks for another: not mere thanks."""
-    left = takewhile(lambda turn: turn.role == USER, reversed(_not_blank(said_in(value))))
+    left = takewhile(lambda turn: turn.role == USER, reversed(said_in(value)))
     return any(_asks(turn.content) for turn in left)
 
 
@@ -86,7 +86,7 @@ def _asks(text: str) -> bool:
 _WORD = re.compile(r"[^\W_](?:[^\W_]|['\u0300-\u036f\u0900-\u0dff])*")
 _SAID_IN_THANKS = """
     thanks thank thx ty cheers great perfect excellent awesome wonderful amazing brilliant nice good cool fine ok okay
-    yes alright understood noted appreciate appreciated helpful helps helped works worked bye goodbye goodnight
+    alright understood noted appreciate appreciated helpful helps helped works worked bye goodbye goodnight
     danke dank dankeschön super prima toll klasse verstanden tschüss gut merci parfait entendu gracias perfecto vale
     genial adiós obrigado obrigada perfeito tchau grazie perfetto ciao bedankt dziękuję dzięki tack takk tak kiitos
     спасибо teşekkürler شكرا धन्यवाद 谢谢 谢谢你 谢谢您 謝謝 多谢 多謝 好的 明白了 再见 再見
