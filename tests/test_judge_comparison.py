@@ -231,6 +231,19 @@ def test_constant_scores_have_no_correlation_and_it_is_said() -> None:
     assert "Spearman is undefined for RQS, Faithfulness: a judge gives every case the same score." in text
 
 
+@pytest.mark.parametrize(
+    ("values", "shown", "is_told"),
+    [([(0.754, 0.695)] * 6, "0.75    0.70  −0.06", True), ([(0.75, 0.70)] * 6, "0.75    0.70  −0.05", False)],
+)
+def test_a_difference_that_is_not_that_of_the_means_shown_is_explained(
+    values: list[tuple[float, float]], shown: str, is_told: bool
+) -> None:
+    comparison = of_values(values)
+    assert any(shown in line for line in table_lines(comparison))
+    told = "Differences of means are computed before rounding." in summary_lines(comparison, runs())
+    assert told is is_told
+
+
 def test_equal_scores_have_no_interval_of_their_difference() -> None:
     line = measure(of_values([(value / 10, value / 10) for value in range(10)]))
     assert (line.difference, line.interval) == (0.0, None)

@@ -31,7 +31,8 @@ from rag_eval.results.judge_comparison import (
 )
 from rag_eval.results.paired import BANDS, MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_ROWS
-from rag_eval.texts.display import counted, shorten
+from rag_eval.results.verdict import add_up
+from rag_eval.texts.display import counted, decimals, shorten
 
 Runs = tuple[JudgeRun, JudgeRun]
 
@@ -293,6 +294,7 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
         lines.append(
             f"Spearman is undefined for {', '.join(constant)}: a judge gives every case the same score."
         )
+    lines += [*_rounding(comparison)]
     lines += [_missing(line) for line in comparison.measures if line.a.own.failed + line.b.own.failed]
     lines += [f"{line.label}: not scored by {which}." for line, which in _one_sided(comparison)]
     lines += [f"{run.letter}: {note}" for run in runs for note in run.facts.notes]
@@ -355,6 +357,17 @@ def _closeness(line: HumanComparison) -> str:
     )
 
 
+def _rounding(comparison: JudgeComparison) -> Iterator[str]:
+    """What explains a difference that is not that of the two means, as they are shown."""
+    means = [
+        (line.b.mean, line.a.mean)
+        for line in comparison.measures
+        if line.a.mean is not None and line.b.mean is not None
+    ]
+    if not all(add_up(pair, 2) for pair in means):
+        yield "Differences of means are computed before rounding."
+
+
 def _missing(line: MeasureComparison) -> str:
     told = [
         f"{letter} could not score {judge.own.failed:,} ({_codes(Counter(judge.failures))})"
@@ -405,23 +418,19 @@ def _cells(line: MeasureComparison) -> list[str]:
     return [
         line.label,
         f"{line.count:,}",
-        _number(line.a.mean),
-        _number(line.b.mean),
+        decimals(line.a.mean),
+        decimals(line.b.mean),
         "–" if line.difference is None else _signed(line.difference),
         f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "–",
-        _number(_spearman(line)),
-        _number(line.kappa.kappa),
+        decimals(_spearman(line)),
+        decimals(line.kappa.kappa),
         "–" if decisions is None or decisions.kappa.raw is None else f"{decisions.kappa.raw:.1%}",
-        _number(decisions.kappa.kappa if decisions else None),
+        decimals(decisions.kappa.kappa if decisions else None),
     ]
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")
-
-
 def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    return decimals(value, is_signed=True)
 
 
 def properties_text(runs: Sequence[JudgeRun]) -> str:

@@ -226,7 +226,7 @@ def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str
         )
         return f"RQS is {decimals(means[0])} for {whose} {over}; difference {lead}."
     digits = _digits(comparison, summary)
-    remark = "" if _add_up(means, digits) else "the lead is computed before rounding"
+    remark = "" if add_up(means, digits) else "the lead is computed before rounding"
     lead = _difference_words(runner_up, comparison.confidence, digits, is_repeated=bool(facts.looks))
     early = "leads of runs that stop early are a little too high" if _clear_words(comparison, facts) else ""
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
@@ -235,7 +235,7 @@ def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str
     return "; ".join(filter(None, [begin, *reach, *_what_more(comparison, summary), remark, early])) + "."
 
 
-def _add_up(means: Sequence[float], digits: int) -> bool:
+def add_up(means: Sequence[float], digits: int) -> bool:
     """Whether two rounded means differ by as much as their difference, when it is rounded."""
     one, other = (round(float(decimals(mean, digits)), digits) for mean in means)
     return decimals(one - other, digits) == decimals(means[0] - means[1], digits)
@@ -304,7 +304,7 @@ def _digits(comparison: "Comparison | None", summary: Summary) -> int:
     ends = [rival.interval.low, rival.interval.high] if rival.interval else []
     digits = digits_that_differ((0.0, number) for number in (rival.difference, *ends))
     digits = max(digits, min(3, digits_that_differ(pairwise(means))))
-    return digits if _add_up(means[:2], digits) or not _add_up(means[:2], digits + 1) else digits + 1
+    return digits if add_up(means[:2], digits) or not add_up(means[:2], digits + 1) else digits + 1
 
 
 def interval_words(interval: "Interval", digits: int = 2) -> str:
