@@ -292,7 +292,8 @@ def offline(response: str, query: str = "How long?", reference: str = "Four week
         "References:\n[1] Handbook\n[2] Fees", "## Sources\nhandbook.pdf\nhttps://lib.org/fees\n",
         "出典：ハンドブック",
         "See [Handbook](https://lib.org/handbook).", "Siehe [Buch](https://lib.org/a), [Regeln](https://lib.org/b)",
-        "---\nSource: handbook.pdf", "[Source 1] handbook.pdf",
+        "---\nSource: handbook.pdf", "[Source 1] handbook.pdf", "Sources:\n- [1] Handbook\n- [2] Fees, 2024",
+        "References:\n* [1] Handbook, page 3", "**Quellen**\n• [1] Handbuch",
     ],
 )  # fmt: skip
 def test_the_offline_judge_takes_no_source_at_the_end_for_a_statement(named: str) -> None:
@@ -315,8 +316,54 @@ def test_sources_in_the_line_of_the_answer_are_no_statement_either(ending: str) 
 
 
 @pytest.mark.parametrize(
+    "named", ["Handbook", "Handbook, page 3", "House rules 2024, section 4", "handbook.pdf"]
+)
+@pytest.mark.parametrize(
+    ("mark", "note"),
+    [
+        (".[^1]", "[^1]:"), (" [1].", "[1]"), (" [1].", "- [1]:"), (" [Source 1].", "Source 1:"), (".¹", "¹"),
+        (" [1, 2].", "[2]"), (".[^1]", "Footnotes:\n[^1]:"), (" (source 1).", "[1]"),
+    ],
+)  # fmt: skip
+def test_a_note_at_the_end_that_names_the_source_of_a_mark_is_no_statement(
+    mark: str, note: str, named: str
+) -> None:
+    said = f"Loans last four weeks{mark}"
+    assert offline(f"{said}\n\n{note} {named}") == offline("Loans last four weeks.")
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        "(Handbook, p. 3)", "(page 3)", "(see page 3)", "(Handbuch, S. 3)", "(Seite 3 f.)", "[Handbook, pp. 3–4]",
+        "(Source: Handbook, page 3)", "(Source: House rules 2024)",
+    ],
+)  # fmt: skip
+def test_a_source_or_page_in_brackets_is_no_statement(aside: str) -> None:
+    said = "Loans last four weeks. Returns are free"
+    assert offline(f"Loans last four weeks {aside}. Returns are free {aside}.") == offline(f"{said}.")
+    assert offline(f"{said}. {aside}") == offline(f"{said}.")
+    asked = "On which page is it?"
+    assert offline(f"{said} {aside}.", asked, "Page 3")[1] >= offline(f"{said}.", asked, "Page 3")[1]
+
+
+@pytest.mark.parametrize(
     "response",
     [
+        "Loans last four weeks[^1].\n\n[^1]: Except on holidays",
+        "Loans last four weeks[^1].\n\n[^1]: Except on holidays.",
+        "Loans cost twenty euros[^1].\n\n[^1]: 10 euros for students",
+        "There are two rules [1][2].\n\n[1] No smoking\n[2] Dogs are not allowed",
+        "You need two papers [1][2]:\n[1] Passport\n[2] Photo",
+        "Loans last four weeks [1].\n[1] Handbook\n[2] Renew in the app",
+        "Loans last four weeks.\n[1] Handbook, page 3",
+        "The area is 3 m².\n¹ Handbook",
+        "Renew it in step [1].\n[1] Press the button.",
+        "Loans last four weeks (they end after 28 days, p. 3).",
+        "The river Main (source: Fichtelgebirge) flows west.",
+        "The river Main (source: Fichtelgebirge, length: 525 km).",
+        "(Handbook, p. 3)",
+        "[1] Handbook, page 3",
         "Loans last four weeks:\n1. Open the app.\n2. Tap renew.",
         "Loans last four weeks.\n[1] Open the app.\n[2] Tap renew.",
         "Sources:\n1. Rent\n2. Fees",

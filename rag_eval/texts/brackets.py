@@ -74,7 +74,7 @@ SOURCES = (
     r"|출처|المصدر|المصادر|स्रोत|ที่มา|nguồn|出典|参照|参考|来源|來源|出处)"
 )
 _SOURCES_BEFORE = re.compile(rf"(?<!\w){SOURCES}\s*[:：]?\s*\Z", re.IGNORECASE)
-_NUMBERED_WORDS = (
+NUMBERED_WORDS = (
     r"(?:pages?|pp?\.|sections?|sec\.|clauses?|articles?|art\.|chapters?|ch\.|figures?|figs?\.|tables?|tab\.|steps?"
     r"|questions?|equations?|eqs?\.|rows?|columns?|nos?\."
     r"|seiten?|s\.|abschnitt|artikel|kapitel|kap\.|abb(?:ildung|\.)|tabelle|schritt|frage|gleichung|nr\.|zeile|spalte"
@@ -84,10 +84,10 @@ _NUMBERED_WORDS = (
     r"|страниц[аеы]|раздел|стать[яи]|глав[аы]|рис\.|таблиц[аы]|шаг)"
 )
 """Words that may have a number of their own, as in "see page [2]"."""
-_NUMBERED = re.compile(rf"(?<!\w){_NUMBERED_WORDS}\s*\Z", re.IGNORECASE)
+_NUMBERED = re.compile(rf"(?<!\w){NUMBERED_WORDS}\s*\Z", re.IGNORECASE)
 _BARE = re.compile(
     r"(?:\A|[.!?:;(]|(?<!\w)(?:in|on|of|to|at|see|read|from|per|under|by|and|or|with|answer|auf|nach|laut|siehe|von|mit"
-    rf"|und|voir|selon|et|en|de|y|según|e|di|secondo|zie|op|na|volgens|на|в|см|из|по|и))\.?\s*{_NUMBERED_WORDS}\s*\Z",
+    rf"|und|voir|selon|et|en|de|y|según|e|di|secondo|zie|op|na|volgens|на|в|см|из|по|и))\.?\s*{NUMBERED_WORDS}\s*\Z",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[ \t]+[a-zß-öø-ÿа-яё]")

@@ -1,25 +1,33 @@
 """Sources that a response names at its end, which are no statements of it. Pure, and without a judge."""
 
 import re
+import unicodedata
 from functools import lru_cache
 
-from rag_eval.texts.brackets import NO_WORD, SOURCE_NAME, SOURCES
+from rag_eval.texts.brackets import NO_WORD, NUMBERED_WORDS, SOURCE_NAME, SOURCES, marks, unmasked
 from rag_eval.texts.words import LIST_MARKER, has_words
 
 
 @lru_cache(maxsize=2)  # like `read_claim`
 def without_sources(response: str) -> str:
-    """The response without its lists of sources, and without last lines such as "Source: rules.pdf, page 3".
+    """The response without its lists of sources, without last lines such as "Source: rules.pdf, page 3" and notes such
+    as "[^1]: Rules, page 3", and without "(Rules, p. 3)".
 
     Unchanged if it has none, or says nothing before them.
     """
+    brief = _without_asides(response)
+    return _without_ends(brief if has_words(brief) else response)
+
+
+def _without_ends(response: str) -> str:
     may_list = _HINT.search(response) is not None
     tail = _tail(response)
     if not may_list and not tail and "](http" not in response:
         return response
     if tail and has_words(response[:tail]):
-        return without_sources(response[:tail])
-    rest = _without_last_lines(without_lists_of_sources(response, NO_WORD) if may_list else response)
+        return _without_ends(response[:tail])
+    listless = _without_notes(without_lists_of_sources(response, NO_WORD)) if may_list else response
+    rest = _without_last_lines(listless)
     return response if len(rest) == len(response) else rest.rstrip()
 
 
@@ -39,6 +47,55 @@ def without_lists_of_sources(text: str, citation: re.Pattern[str]) -> str:
             kept.append(line)
             said = said or has_words(line)
     return "\n".join(kept)
+
+
+def names_sources(text: str) -> bool:
+    """Whether a text names sources in a form that `without_sources` leaves out, or a page."""
+    return _PAGES.search(text) is not None or without_sources(text) != text
+
+
+def _without_asides(text: str) -> str:
+    return _ASIDE.sub(lambda aside: "" if _is_title(aside[1] or aside[2]) else aside[0], text)
+
+
+def _without_notes(text: str) -> str:
+    """The text without the notes at its end, if it uses the mark of each: "Four weeks [1]", "[1] Rules, page 3"."""
+    lines = text.split("\n")
+    end = len(lines)
+    defined: list[int] = []
+    while end:
+        note = _DEFINES.fullmatch(lines[end - 1])
+        if note and _is_title(note["named"]):
+            defined.append(_value(next(filter(None, note.groups()))))
+        elif has_words(lines[end - 1]):
+            break
+        end -= 1
+    said = "\n".join(lines[: end - 1 if defined and end and _NOTES.fullmatch(lines[end - 1]) else end])
+    if not defined or said.rstrip("\n *_").endswith((":", "：")):
+        return text
+    ranges = [each for mark in marks(unmasked(said), leads=False) for each in mark.ranges]
+    raised = {_value(number) for number in _RAISED.findall(said)}
+    if not all(n in raised or any(first <= n <= last for first, last in ranges) for n in defined):
+        return text
+    return _RAISED.sub(lambda mark: "" if _value(mark[0]) in defined else mark[0], said)
+
+
+def _value(number: str) -> int:
+    """Of plain or raised digits."""
+    return int(unicodedata.normalize("NFKC", number))
+
+
+def _is_title(note: str) -> bool:
+    """Whether a note names a file, or a source in a few words that state nothing, such as "Rules, page 3"."""
+    if _FILE.search(note):
+        return True
+    if len(note.split()) > _TITLE_WORDS:
+        return False
+    bare = _PLACES.sub("", note)
+    if _STATES.search(bare):
+        return False
+    first = note.lstrip("\"'“”„«‘*_")[:1]
+    return bare != note or not (first.islower() or note.rstrip("\"'”“»’*_ ").endswith((".", "!", "?", "。")))
 
 
 def _tail(response: str) -> int:
@@ -90,9 +147,27 @@ _HEADINGS = (
 )
 _HEADS = re.compile(rf"[\s#*_]*{_HEADINGS}[\s*_]*+(?:[:：][\s*_]*)?", re.IGNORECASE)
 """A line above a list of sources, and nothing else: "References:", "## Quellen", "**参考文献**"."""
-_NUMBER = re.compile(rf"\s*\[(?:\^|{SOURCE_NAME})?\d{{1,3}}\]:?(?=\s)")
-"""Before an entry: "[1] rules.pdf"."""
+_NUMBER = re.compile(rf"\s*(?:[-*•–]\s+)?\[(?:\^|{SOURCE_NAME})?\d{{1,3}}\]:?(?=\s)")
+"""Before an entry: "[1] rules.pdf", "- [1] rules.pdf"."""
 _FILE = re.compile(r"https?://|www\.|\.(?:pdf|docx?|html?|md|txt|xlsx?|pptx?|csv)\b", re.IGNORECASE)
+_PAGE = (
+    r"(?<!\w)(?:pages?|pp?\.|pgs?\.|seiten?|(?-i:S\.)|páginas?|págs?\.|pagin[ae]|pagg?\.|blz\.|sidan?|str\.|стр\.|страниц[аы])"
+    r"\s?\d{1,4}(?:\s?[-–]\s?\d{1,4}|\s?ff?\b\.?)?"
+)
+_PAGES = re.compile(_PAGE, re.IGNORECASE)
+_PLACES = re.compile(rf"{_PAGE}|(?<!\w)(?:{NUMBERED_WORDS}|§{{1,2}})\s?\d[\d.]{{0,8}}", re.IGNORECASE)
+"""Of a source: "page 3", "section 4"."""
+_TITLE_WORDS = 12
+"""A longer note says something."""
+_STATES = re.compile(
+    r"(?<![^\s(])[€$£¥]?(?!(?:19|20)\d\d(?!\w))\d|[%€$£¥]|[.!?]\s+\w+\s+\w+\s+\w"
+    r"|(?<!\w)(?:not?|only|except|unless|if|without|is|are|was|were|has|have|had|can|cannot|may|must|will|should|does|do"
+    r"|nicht|keine?|nur|außer|ohne|wenn|falls|ist|sind|war|hat|haben|kann|können|muss|müssen|darf|gilt|gelten"
+    r"|sauf|seulement|sans|pas|est|sont|peut|doit|excepto|salvo|sólo|solo|sin|es|son|puede|debe|può|sono|tranne"
+    r"|não|são|exceto|niet|geen|alleen|behalve|zijn|moet)(?!\w)",
+    re.IGNORECASE,
+)
+"""What a note has that is more than a title: an amount, a condition or a verb."""
 _NAMED = (
     rf"(?:{_HEADINGS}|quelle|référence|fuente|referencia|fonte|referência|bron|källa|źródło|kaynak|источник)"
 )
@@ -104,20 +179,40 @@ _LINKS = re.compile(
     re.IGNORECASE,
 )
 """A line of links: "See [Library rules](https://…)."."""
+_ASIDE = re.compile(
+    r"(?<![ \t])[ \t]*+[(\[]"
+    rf"(?:{_NAMED}\s?[:：]\s*([^()\[\]\n]{{1,100}})(?:\)|\](?!\())(?=\W*(?:\n|\Z|(?-i:[A-ZÀ-ÞА-Я])))"
+    rf"|((?:[^()\[\]\n]{{1,80}}[\s,;:])?{_PAGE})(?:\)|\](?!\()))",
+    re.IGNORECASE,
+)
+"""In brackets, wherever it is: "(Source: Rules)", "(Rules, p. 3)"."""
+_RAISED = re.compile(r"(?<=\S)(?<![¹²³⁰-⁹])[¹²³⁰-⁹]{1,3}(?![¹²³⁰-⁹])")
+_DEFINES = re.compile(
+    rf"\s*(?:[-*•–]\s+)?(?:\[(?:\^|{SOURCE_NAME})?(\d{{1,3}})\]:?|([¹²³⁰-⁹]{{1,3}})[:.)]?|{SOURCE_NAME}(\d{{1,3}}):)"
+    r"\s*(?P<named>\S.*)",
+    re.IGNORECASE,
+)
+"""A note: "[^1]: Rules", "¹ Rules", "Source 1: Rules"."""
+_NOTES = re.compile(
+    r"[\s#*_]*(?:foot|end)?(?:notes?|fußnoten?|notas?|noten|anmerkung(?:en)?)[\s*_]*+(?:[:：][\s*_]*)?",
+    re.IGNORECASE,
+)
 _TAIL = re.compile(
     rf"(?:(?<=[.!?…。！？।؟)\]\"”»])\s*|\s+(?=\())[(*_\[>]{{0,4}}{_NAMED}[\s*_]*[:：][\s*_]*"
-    rf"(?=\[\^?\d|[^\n]{{0,200}}(?:{_FILE.pattern}))"
+    rf"(?=\[\^?\d|[^\n]{{0,200}}(?:{_FILE.pattern}|{_PAGE}))"
     r"(?![^\n]*(?:[.!?…]\s+(?-i:[A-ZÀ-ÞА-Я])|[。！？]\s*[^\s)\]）]))[^\n]*\s*\Z",
     re.IGNORECASE,
 )
 """The same at the end of the last line of the answer: "Four weeks. Sources: [1] rules.pdf, [2] fees.pdf"."""
 _FIELD = re.compile(r"\W*[^\W\d_][\w ]{0,30}[:：]\s*\S.*(?<![.!?。])")
 """A line of a table in words: "Length: 525 km"."""
-_HINT = re.compile(rf"\n[ \t#*_(>]*+(?:{_NAMED}|\[(?:\^|{SOURCE_NAME})?\d)", re.IGNORECASE)
+_HINT = re.compile(
+    rf"\n[ \t#*_(>•–-]*+(?:{_NAMED}|\[(?:\^|{SOURCE_NAME})?\d|[¹²³⁰-⁹]|{SOURCE_NAME}\d)", re.IGNORECASE
+)
 """Somewhere in every text that has a list of sources."""
 _ASKED = re.compile(
-    rf"(?<!\w)(?:{_NAMED}|documents?|files?|links?|web ?(?:sites?|pages?)|cited?|dokumente?|unterlagen|dateien"
-    r"|belege?|fichiers?|liens?|documentos?|archivos?|enlaces?|ficheiros?|documenti|documenten)(?!\w)"
+    rf"(?<!\w)(?:{_NAMED}|documents?|files?|links?|websites?|pages?|cited?|dokumente?|unterlagen|dateien"
+    r"|seiten?|páginas?|pagin[ae]|belege?|fichiers?|liens?|documentos?|archivos?|enlaces?|ficheiros?|documenti|documenten)(?!\w)"
     r"|文件|文献|资料|資料|来源|來源|出典|문서|자료",
     re.IGNORECASE,
 )

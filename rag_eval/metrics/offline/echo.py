@@ -35,7 +35,7 @@ from rag_eval.metrics.offline.asking import (
 from rag_eval.metrics.offline.scripts import count_words, is_unspaced
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case
-from rag_eval.texts.source_lists import asks_for_sources, without_sources
+from rag_eval.texts.source_lists import asks_for_sources, names_sources, without_sources
 from rag_eval.texts.words import (
     STOP_WORDS,
     WRITTEN_WORD,
@@ -151,12 +151,12 @@ class _Clause(NamedTuple):
 
 
 def without_named_sources(case: Case, *, reference: str = "") -> Case:
-    """The case with a response without the sources that it names at its end.
+    """The case with a response without the sources that it names at its end or in brackets.
 
-    The same case if there are none, if the query asks for sources, or if `reference` ends with sources, too.
+    The same case if there are none, if the query asks for sources, or if `reference` names some, too.
     """
     rest = without_sources(case.response)
-    if rest == case.response or asks_for_sources(case.query) or without_sources(reference) != reference:
+    if rest == case.response or asks_for_sources(case.query) or names_sources(reference):
         return case
     return replace(case, response=rest)
 
