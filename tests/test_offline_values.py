@@ -473,6 +473,12 @@ def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     assert score("faithfulness", f"{mere} wordz").outcome is Outcome.SCORED
 
 
+def test_whom_to_ask_behind_a_refusal_claims_nothing_without_a_number() -> None:
+    said = "I could not find anything about passports. Please contact the town hall"
+    assert score("faithfulness", f"{said}.").outcome is Outcome.NOT_APPLICABLE
+    assert score("faithfulness", f"{said} in room 12.").outcome is Outcome.SCORED
+
+
 @pytest.mark.parametrize(
     ("text", "declines"),
     [
@@ -485,6 +491,17 @@ def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
         ("塔" * 79 + "抱歉", False),
         ("I do not know. However, " + "x" * 37, True),
         ("I do not know. However, " + "x" * 38, False),
+        ("I'm not sure, but rule 3 forbids smoking.", False),
+        ("I don't know exactly, but I think rule 3 forbids dancing.", False),
+        ("I am not sure, maybe ten years.", False),
+        ("Ich bin nicht sicher, aber Regel 3 verbietet das Rauchen.", False),
+        ("I'm not sure, but I can help with other questions.", True),
+        ("I don't know, but please contact the town hall.", True),
+        ("I don't know, but you may ask the town hall.", True),
+        ("I'm sorry, but I can't answer that.", True),
+        ("Unfortunately, I can't help with that.", True),
+        ("This is not covered in the documents I have.", True),
+        ("Dazu habe ich keine Informationen.", True),
         ("n/a", True),
         ("None.", True),
         ("None of them fell", False),

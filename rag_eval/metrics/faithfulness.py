@@ -16,7 +16,7 @@ from rag_eval.metrics.metric import (
     share_favourable,
 )
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
@@ -115,7 +115,8 @@ class _OfflineFaithfulness(_Faithfulness):
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
         claim = read_claim(answer)
         is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
-        if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):
+        claims = [one for one in claim.sentences if not refers_elsewhere(one)]
+        if is_short and claims and all(map(is_refusal, claims)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         stated = read(case.query).stems
         found = support(answer, case.chunks or (), stated, case.query, is_response=True)

@@ -74,12 +74,39 @@ def _found_nothing(response: Reading) -> bool:
     ) and not _goes_on(response, sentence.end())
 
 
+def refers_elsewhere(sentence: Reading) -> bool:
+    """Whether a sentence only tells whom to ask, as in "Please contact the town hall.", without a number or address."""
+    return _REFERS.fullmatch(sentence.text.strip()) is not None
+
+
 def _goes_on(response: Reading, place: int) -> bool:
+    hedge = _HEDGED.match(response.text)
+    if hedge and not _OFFERS.search(hedge["said"]):
+        return True
     turn = _TURN.search(response.text, place)
     return turn is not None and len(response.text) - turn.end() >= _LEAST_ANSWER
 
 
 _TURN = re.compile(rf"\b(?i:{'|'.join(TURNS.split())}|that said)\b|{'|'.join(UNSPACED_TURNS)}")
+_HEDGED = re.compile(
+    r"\s*(?:i(?: am|['’]m) not (?:\w+ )?(?:sure|certain)|i (?:do not|don['’]t) know|(?:da )?bin ich (?:mir )?nicht \w+"
+    r"|ich bin (?:mir )?(?:\w+ )?nicht (?:\w+ )?sicher|ich weiß (?:es )?nicht(?: genau)?"
+    r"|je ne suis pas (?:sûre?|certaine?)|je ne sais pas|no estoy segur[oa]|no lo sé)[^.!?\n]{0,40}?[,.;:–—-]?\s+"
+    r"(?:but|maybe|perhaps|i think|aber|vielleicht|mais|peut-être|pero|quizás?)\s+(?P<said>\S+\s+\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""An answer after a doubt: "I'm not sure, but it is ten years."."""
+_OFFERS = re.compile(
+    r"(?<!\w)(?:(?:i|we|you)(?:['’]\w+)? (?!think|believe)(?:\w+)|please|contact|ask|help|feel free|check|visit"
+    r"|try|refer|sorry|ich|wir|sie können|bitte|wenden|fragen|helfen"
+    r"|je|nous|vous|veuillez|contacte[rz]|puedo|puede|consulte)(?!\w)",
+    re.IGNORECASE,
+)
+"""Behind a doubt, no answer: "but you may ask the town hall"."""
+_REFERS = re.compile(
+    r"(?:please|bitte) (?:contact|ask|consult|wenden sie sich|fragen sie)(?=\W)[^\d@/.!?\n]{1,80}[.!]?",
+    re.IGNORECASE,
+)
 _WITHOUT_SIGNS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Scripts whose words cannot be looked up."""
 _NO = re.compile("o (?<=[Nn]o )(?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)")
@@ -112,7 +139,7 @@ _WORDINGS = (
     r"i(?: am|'m)? (?:sorry|afraid|unable to|apologi[sz]e|not (?:sure|certain|aware|able to))",
     r"i (?:really |currently |unfortunately )?(?:do not|don'?t|can ?not|can't|could not|couldn't"
     r"|did not|didn't) "
-    r"(?:know|have|find|see|answer|provide|determine|tell|confirm|locate|say)",
+    r"(?:know|have|find|see|answer|provide|determine|tell|confirm|locate|say|help (?:you )?with (?:that|this))",
     r"i have no (?:information|idea|knowledge|data)",
     r"(?:there (?:is|are|was)|there's|contains?|provides?) (?:no|not enough|insufficient) "
     rf"{_HEDGE}(?:information|mention|details?|data|context|answer)",
@@ -121,7 +148,7 @@ _WORDINGS = (
     rf"{_SOURCE} (?:provided |given |above |i have )?(?:do(?:es)?|did|is|are|was|were)"
     rf"(?: not|n't) {_HEDGE}{_SAYS}",
     r"(?:is|are|was|were)(?: not|n't) (?:explicitly |specifically |directly )?"
-    r"(?:mentioned|specified|provided|stated|discussed|available|given|included|found|addressed) "
+    r"(?:mentioned|specified|provided|stated|discussed|available|given|included|found|addressed|covered) "
     rf"{_HEDGE}(?:in|by) (?:the|this|my|any) {_HEDGE}{_SOURCE}",
     r"unable to (?:answer|find|determine|provide)",
     r"cannot be (?:determined|answered)",

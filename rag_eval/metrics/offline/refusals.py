@@ -28,6 +28,7 @@ SPACED = {
         (
             rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:kann|konnte|weiss) ich {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"habe ich {_FEW}keine (?:informationen|angaben|daten|antwort|auskunft)\b",
             r"(?:es )?tut mir (?:sehr )?leid",
             rf"leider (?:kann|konnte|habe|weiss|finde|enthalt|enthalten|liegen|gibt|geht) {_FEW}\w+",
             rf"(?:kontext|text|dokumente?n?|quellen?|unterlagen|abschnitt) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
