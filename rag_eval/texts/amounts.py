@@ -24,8 +24,9 @@ from rag_eval.texts.quantities import (
     canonical_number,
     numeral,
 )
-from rag_eval.texts.words import normalise, read_sentences, stems_of
+from rag_eval.texts.words import normalise, read_sentences, stem, stems_of
 
+_Number = int | Fraction
 _Value = tuple[str, object]
 """A dimension, such as "mass", and the value in it."""
 
@@ -37,17 +38,18 @@ class Amount(NamedTuple):
     values: frozenset[_Value]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)  # the chunks of a row, for each of its bots, and sentences of them
 def amounts(text: str) -> tuple[Amount, ...]:
     """Those of a text, which may overlap: "3 kg" is a mass, and "3" is a number."""
     normal = normalise(text.translate(_VULGAR_FRACTIONS))
     parts, places = _parts(normal)
     line = " ".join(parts)
+    known = {"0" if part[0].isdigit() else part for part in parts}
     starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
     numbered = {start: number for number, start in enumerate(starts)}
     found = []
-    for values_of, pattern in _patterns():
-        for match in pattern.finditer(line):
+    for values_of, pattern, signs in _patterns():
+        for match in () if signs.isdisjoint(known) else pattern.finditer(line):
             first = numbered.get(match.start())  # a lookbehind instead would take most of the time
             if first is not None and (values := frozenset(values_of(match))):
                 behind = bisect_left(starts, match.end())
@@ -65,7 +67,7 @@ def may_have_amount(text: str) -> bool:
 
 def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> frozenset[str]:
     """Those of the missing stems of a text that are in an amount that one of the others writes in another way."""
-    if not others or not may_have_amount(text):
+    if not others or not _may_be_of_amounts(missing) or not may_have_amount(text):
         return frozenset()
     lacking = [(each.values, stems) for each in amounts(text) if (stems := missing & _stems(each.text))]
     if not lacking:
@@ -74,6 +76,22 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
     return frozenset().union(*(stems for values, stems in lacking if not known.isdisjoint(values)))
 
 
+def _may_be_of_amounts(stems: AbstractSet[str]) -> bool:
+    return _DIGIT.search(" ".join(stems)) is not None or not _stems_of_amounts().isdisjoint(stems)
+
+
+@cache
+def _stems_of_amounts() -> AbstractSet[str]:
+    """Of all words in expressions."""
+    return frozenset(
+        map(
+            stem,
+            chain(_WORDS, *map(str.split, _MEANINGS), *(_LETTERS.findall(each) for _, each, _ in _PATTERNS)),
+        )
+    )
+
+
+@lru_cache(maxsize=256)
 def _stems(text: str) -> AbstractSet[str]:
     return frozenset(stems_of(text)).union(*(each.stems for each in read_sentences(text)))
 
@@ -169,19 +187,27 @@ def _joined(value: int, one: int) -> int | None:
 
 
 @cache
-def _patterns() -> list[tuple[Callable[[re.Match[str]], Iterable[_Value]], re.Pattern[str]]]:
-    """Compiled when the first amount is read: it takes as long as many imports."""
-    return [(values_of, re.compile(pattern)) for values_of, pattern in _PATTERNS]
+def _patterns() -> list[
+    tuple[Callable[[re.Match[str]], Iterable[_Value]], re.Pattern[str], AbstractSet[str]]
+]:
+    """With the words of which each needs one. Compiled when the first is read: it takes as long as many imports."""
+    return [
+        (values_of, re.compile(pattern), frozenset(signs.split())) for values_of, pattern, signs in _PATTERNS
+    ]
 
 
-def _numbers(match: re.Match[str]) -> list[Fraction]:
+def _numbers(match: re.Match[str]) -> list[_Number]:
     """What digits may mean: three behind the only point or comma are thousands or decimals."""
     digits = match["n"]
     canonical = canonical_number(digits)
-    values = [Fraction(canonical)] if _DECIMAL.fullmatch(canonical) else []
+    values: list[_Number] = [_exactly(canonical)] if _DECIMAL.fullmatch(canonical) else []
     if _AMBIGUOUS.fullmatch(digits):
         values = [Fraction(digits.replace(",", ".")), Fraction(digits.replace(",", "").replace(".", ""))]
     return [value * int(match["power"]) for value in values] if match["power"] else values
+
+
+def _exactly(decimal: str) -> _Number:
+    return int(decimal) if decimal.isdigit() else Fraction(decimal)
 
 
 def _plain(match: re.Match[str]) -> Iterator[_Value]:
@@ -191,12 +217,15 @@ def _plain(match: re.Match[str]) -> Iterator[_Value]:
 def _measure(match: re.Match[str]) -> Iterator[_Value]:
     """Of a number with a unit, and of "an hour and a half", "2 euros 10" and "4 hours 30 minutes"."""
     groups = match.groupdict()
-    values = _numbers(match) if groups.get("n") else [Fraction(1)]
-    half = Fraction(1 if groups.get("half") or groups.get("half_more") else 0, 2)
+    values = _numbers(match) if groups.get("n") else [1]
+    half = Fraction(1, 2) if groups.get("half") or groups.get("half_more") else 0
     for dimension, kind, factor in _MEANINGS.get(match["unit"], ()):
-        more = Fraction(groups.get("minor") or 0)
-        smaller = [each for _, other, each in _MEANINGS.get(groups.get("smaller") or "", ()) if other == kind]
-        more *= smaller[0] if smaller else factor / (_HUNDRED if dimension == _MONEY else 60)
+        more: _Number = int(groups.get("minor") or 0)
+        if more:
+            smaller = [
+                each for _, other, each in _MEANINGS.get(groups.get("smaller") or "", ()) if other == kind
+            ]
+            more *= smaller[0] if smaller else Fraction(factor) / (_HUNDRED if dimension == _MONEY else 60)
         yield from ((dimension, (kind, (value + half) * factor + more)) for value in values)
 
 
@@ -320,7 +349,7 @@ _DIGIT = re.compile(rf"\d|[½¼¾]|{NUMERAL.pattern}")
 _LETTERS = re.compile("[a-z]+")
 _DECIMAL = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
 _AMBIGUOUS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
-_UNITS: Mapping[tuple[str, str, int | Fraction], str] = {
+_UNITS: Mapping[tuple[str, str, _Number], str] = {
     ("mass", "", 1): "mg milligram milligramm milligramme miligramo",
     ("mass", "", 1_000): "g gram gramm gramme gramo",
     ("mass", "", 1_000_000): "kg kilo kilogram kilogramm kilogramme kilogramo",
@@ -357,14 +386,12 @@ _UNITS: Mapping[tuple[str, str, int | Fraction], str] = {
 """Dimension, kind and factor, by what a unit is called in normal form; what has several kinds may be any of them."""
 
 
-def _meanings() -> dict[str, list[tuple[str, str, Fraction]]]:
-    found: dict[str, list[tuple[str, str, Fraction]]] = {}
+def _meanings() -> dict[str, list[tuple[str, str, _Number]]]:
+    found: dict[str, list[tuple[str, str, _Number]]] = {}
     for (dimension, kind, factor), listed in _UNITS.items():
         for word in listed.replace("_", "\0").split():
             for end in _ENDS if len(word) > 3 and word.isalpha() else ("",):
-                found.setdefault(word.replace("\0", " ") + end, []).append(
-                    (dimension, kind, Fraction(factor))
-                )
+                found.setdefault(word.replace("\0", " ") + end, []).append((dimension, kind, factor))
     return found | {word: found[unit] for word, unit in MEASURE_OF.items() if unit in found}
 
 
@@ -398,55 +425,82 @@ _MONTH_NUMBERS = {word[:3]: number for word, number in MONTH_NUMBERS.items()} | 
 _MONTH = rf"(?P<month>{'|'.join(_MONTH_NUMBERS)})"
 _YEAR = rf"(?: (?P<year>\d{{4}}))?{_LAST}"
 _ISO_DATE = rf"(?P<year>\d{{4}}) - (?P<month>\d\d?) - (?P<day>\d\d?){_LAST}"
-_PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str]] = (
-    (_plain, rf"{_N}{_LAST}(?! (?:[ap] ?m\b|[点點時时]))"),
+_PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]] = (
+    (_plain, rf"{_N}{_LAST}(?! (?:[ap] ?m\b|[点點時时]))", "0"),
     (
         _measure,
         rf"{_N}(?: -)?(?: (?P<half>{_HALF}))? (?P<unit>{_UNIT}){_LAST}(?: (?P<half_more>{_HALF}){_LAST}"
         rf"|(?: and| und| et| y| con)? (?P<minor>\d\d?) (?P<smaller>{_SMALLER}){_LAST})?",
+        "0",
     ),
-    (_measure, rf"{_N} (?P<unit>{_WITH_HUNDREDTHS}) (?P<minor>\d\d){_LAST}"),
-    (_measure, rf"(?P<unit>[€$£¥]) {_N}{_LAST}"),
-    (_measure, rf"{_ONE} (?P<unit>{_UNIT}){_LAST}(?: (?P<half>{_HALF}){_LAST})?"),
-    (_part, rf"(?P<times>)(?P<quarter>)(?:half|halbe[nrs]?|demie?|medi[ao]){_OF_UNIT}"),
-    (_part, rf"(?:(?P<times>3) )?(?P<quarter>quarter|quart|cuarto)s?{_OF_UNIT}"),
-    (_part, rf"(?P<times>)(?P<quarter>viertel)(?P<unit>stunde){_LAST}"),
+    (_measure, rf"{_N} (?P<unit>{_WITH_HUNDREDTHS}) (?P<minor>\d\d){_LAST}", "0"),
+    (_measure, rf"(?P<unit>[€$£¥]) {_N}{_LAST}", "€ $ £ ¥"),
+    (
+        _measure,
+        rf"{_ONE} (?P<unit>{_UNIT}){_LAST}(?: (?P<half>{_HALF}){_LAST})?",
+        f"0 a an einer eines einem {' '.join(ONES)}",
+    ),
+    (
+        _part,
+        rf"(?P<times>)(?P<quarter>)(?:half|halbe[nrs]?|demie?|medi[ao]){_OF_UNIT}",
+        "half halbe halben halber halbes demi demie media medio",
+    ),
+    (
+        _part,
+        rf"(?:(?P<times>3) )?(?P<quarter>quarter|quart|cuarto)s?{_OF_UNIT}",
+        "quarter quarters quart quarts cuarto cuartos",
+    ),
+    (_part, rf"(?P<times>)(?P<quarter>viertel)(?P<unit>stunde){_LAST}", "viertelstunde"),
     (
         _ratio,
         r"(?P<part>\d+|one|eine?[nrms]?|une?|uno) (?:in|out of|von|sur|de cada|/|⁄) (?P<whole>\d+)"
         r"(?= |$)(?! [/-])",
+        "0",
     ),
     (
         _share,
         rf"(?:(?P<times>\d) )?(?P<share>{'|'.join(' '.join(_SHARES.values()).split())}){_LAST}"
         r"(?! (?:an?|past|of an?|de hora|d heure|stunde|hour|heure) )(?P<behind>(?: \w+)?)",
+        " ".join(_SHARES.values()),
     ),
     (
         _time,
         rf"{_HOUR}(?:[:.]| h | heures? | uhr )(?P<minutes>[0-5]\d)(?: (?:uhr|h))?{_HALF_OF_DAY}{_LAST}",
+        "0",
     ),
     (
         _time,
         rf"{_HOUR}(?: h| heures?| uhr| o clock)?(?: (?:(?P<half_past>et demie?|y media)|(?P<past>et quart|y cuarto)"
         rf"|(?P<to>moins le quart|menos cuarto)))?(?: heures?| h)?{_HALF_OF_DAY}{_LAST}(?! [点點時时])",
+        "0",
     ),
     (
         _time,
         r"(?:(?P<half_past>half past)|(?P<half_to>halb)|(?P<past>quarter past|viertel nach)"
         rf"|(?P<to>quarter to|viertel vor)) {_HOUR}{_HALF_OF_DAY}{_LAST}",
+        "half halb quarter viertel",
     ),
-    (_often, rf"(?:{_OFTEN.replace(' ', '|')}){_LAST}"),
-    (_noon, rf"(?:(?P<noon>{_NOON})|{_MIDNIGHT}){_LAST}"),
+    (_often, rf"(?:{_OFTEN.replace(' ', '|')}){_LAST}", _OFTEN),
+    (
+        _noon,
+        rf"(?:(?P<noon>{_NOON})|{_MIDNIGHT}){_LAST}",
+        "noon midi mittag mittags mediodia midnight minuit mitternacht mitternachts medianoche",
+    ),
     (
         _date,
         r"(?P<day>\d\d?)(?: [/-] |\.)(?P<month>\d\d?)(?:\.?|(?: [/-] |\.)(?P<year>\d{4}|\d\d))(?= |$)",
+        "0",
     ),
-    (_date, rf"(?P<day>\d\d?)(?: (?:st|nd|rd|th|er|of|de))* {_MONTH}(?: del?)?{_YEAR}"),
-    (_date, rf"{_MONTH} (?:the )?(?P<day>\d\d?)(?: (?:st|nd|rd|th))?{_YEAR}"),
-    (_date, _ISO_DATE),
-    (_code, r"(?P<letter>[a-z]) (?:- )?(?P<digits>\d+)(?= |$)"),
+    (
+        _date,
+        rf"(?P<day>\d\d?)(?: (?:st|nd|rd|th|er|of|de))* {_MONTH}(?: del?)?{_YEAR}",
+        " ".join(_MONTH_NUMBERS),
+    ),
+    (_date, rf"{_MONTH} (?:the )?(?P<day>\d\d?)(?: (?:st|nd|rd|th))?{_YEAR}", " ".join(_MONTH_NUMBERS)),
+    (_date, _ISO_DATE, "0"),
+    (_code, r"(?P<letter>[a-z]) (?:- )?(?P<digits>\d+)(?= |$)", "0"),
 )
-"""On a line of words, numbers and signs with spaces between them."""
+"""On a line of words, numbers and signs with spaces between them; "0" stands for any number."""
 _WORDS = frozenset(
     f"{' '.join(_VALUES)} {' '.join(_SHARES.values())} halb halbe halben demi demie media medio {_OFTEN}".split()
 )
