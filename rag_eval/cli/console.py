@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -174,13 +175,15 @@ def set_up_logging(debug: bool) -> None:
 
 def _say_failures_once() -> None:
     """A file that cannot be written fails again when its object is cleared away; that has been reported already."""
-    others = sys.unraisablehook
+    if not isinstance(sys.unraisablehook, partial):  # of an earlier run in this process
+        sys.unraisablehook = partial(_say_unless_reported, sys.unraisablehook)
 
-    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, OSError):
-            others(unraisable)
 
-    sys.unraisablehook = hook
+def _say_unless_reported(
+    say: "Callable[[sys.UnraisableHookArgs], object]", unraisable: "sys.UnraisableHookArgs"
+) -> None:
+    if not isinstance(unraisable.exc_value, OSError):
+        say(unraisable)
 
 
 class _HarmlessFormatter(logging.Formatter):

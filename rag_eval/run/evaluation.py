@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -160,7 +160,7 @@ class Evaluation:
         """The judges sees the row redacted, and shortened; the results are about the row as it is."""
         whole = self.redactor.row(row)
         seen = self._shortener.row(whole)
-        parts: list[Awaitable[Any]] = [
+        parts: list[Coroutine[Any, Any, Any]] = [
             self._compare(seen) if with_pairs else _no_pairs(seen),
             self._rate(seen.query),
             *map(self._judge_case, seen.cases, (case.chunks for case in whole.cases)),
@@ -204,7 +204,7 @@ class Evaluation:
     async def _judge_case(self, case: Case, every_chunk: tuple[str, ...] | None) -> _Verdicts:
         """`every_chunk` is the context as it was before it was shortened."""
         whole = case if case.chunks == every_chunk else replace(case, chunks=every_chunk)
-        parts: list[Awaitable[Any]] = [
+        parts: list[Coroutine[Any, Any, Any]] = [
             self._measure(self.judges.metrics, case, whole),
             self._measure(self.judges.extra_metrics, case, whole),
             self._judge_by_rubric(case),
@@ -226,9 +226,15 @@ class Evaluation:
         )
         return {score.metric: score for score in scores}
 
-    async def _all(self, parts: Sequence[Awaitable[T]]) -> Sequence[T]:
+    async def _all(self, parts: Sequence[Coroutine[Any, Any, T]]) -> Sequence[T]:
         """What these come to. Of the offline judge, who waits for nothing, without a task for each."""
-        return [await part for part in parts] if self.judges.is_proxy else await gather(parts)
+        if not self.judges.is_proxy:
+            return await gather(parts)
+        try:
+            return [await part for part in parts]
+        finally:
+            for part in parts:
+                part.close()  # of those behind one that failed; it would be told that nobody awaited them
 
     def _result(
         self, case: Case, scores: _Scores, extra: _Scores, rubric: RubricOutcome | None, toxicity: Score
