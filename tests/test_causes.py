@@ -362,23 +362,23 @@ def test_causes_cover_failures(
 PARAPHRASED = [  # a query, its ground truth, and a chunk that says it in other words
     (
         "How long is a loan?",
-        "A loan lasts four weeks and can be extended twice.",
-        "Books may be kept for four weeks; readers can extend that two times.",
+        "A loan lasts for a month, with at most two renewals for anybody who asks in time.",
+        "Each loan: books may be kept for four weeks; readers can extend that two times if they apply early.",
     ),
     (
         "When does the museum open?",
-        "The museum opens at nine in the morning every day except Monday.",
-        "Visitors are let into the museum from nine each morning; on Monday it is closed.",
+        "The museum opens its doors early each morning, but stays shut on Mondays in winter.",
+        "The museum opens for visitors at nine, and it is closed on Mondays from November to March.",
     ),
     (
         "Who may use the gym?",
-        "Only members older than sixteen may use the gym.",
-        "Use of the gym is restricted to members above the age of sixteen.",
+        "Members older than sixteen may use the gym whenever somebody on duty supervises the room.",
+        "Use of the gym is restricted to members above the age of sixteen while employees watch.",
     ),
     (
         "Who pays for damage?",
-        "The tenant pays for damage caused by carelessness.",
-        "Damage resulting from carelessness is charged to the tenant.",
+        "Tenants bear the cost of damage by carelessness, landlords that of ordinary wear and ageing.",
+        "Damage resulting from carelessness is charged to tenants; the owner pays for normal use.",
     ),
     (
         "What is the dress code?",

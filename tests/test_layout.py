@@ -120,7 +120,7 @@ def test_many_columns_are_printed_on_readable_pages_with_the_bots(
     bots = [f"B{number:02}" for number in range(count)]
     spent = [f"{name}_{bot}" for name in ("Latency", "Cost") for bot in bots]
     rows = [
-        [f"q{n}", "It is red.", *["It is red [1]."] * count, "It is red. || No.", *range(n, n + 2 * count)]
+        [f"q{n}", "It was sold.", *["It is red [1]."] * count, "It is red. || No.", *range(n, n + 2 * count)]
         for n in range(8)
     ]
     write_table(

@@ -1321,12 +1321,13 @@ def test_only_the_random_sample_corrects_the_mean_and_implies_the_threshold() ->
 
 
 def rows_of(count: int) -> list[list[Any]]:
-    words = "the kettle boils water in two minutes and keeps it warm for an hour".split()
+    said = "the kettle boils water within two minutes, hums, clicks, rattles, hisses and keeps tea warm for one hour"
+    words = said.split()
     body = []
     for row in range(count):
         context = " ".join(words[row % 5 :])
-        said = context if row % 3 else f"No idea {row}"
-        body.append([f"What about item {row}?", context, said, f"{context} ok", context])
+        first = context if row % 3 else f"No idea {row}"
+        body.append([f"What about item {row}?", context, first, f"{context} ok", context])
     return [["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *body]
 
 
@@ -1449,9 +1450,9 @@ def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
     rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "30", "--suspicious", "0.4")
-    again = ("review", "run.json", "--cases", "24", "--without", "one.xlsx", "-o")
+    again = ("review", "run.json", "--cases", "28", "--without", "one.xlsx", "-o")
     blank = rag_eval(*again, "blank.xlsx")
-    assert "Cases to label: 24" in blank.out
+    assert "Cases to label: 28" in blank.out
     assert re.fullmatch(
         r"rag-eval: Suspicious cases of earlier sheets that are asked again: \d, since one\.xlsx has no labels\. "
         r"If the labels are in other copies, name those with --without instead\.\n",
@@ -1464,17 +1465,17 @@ def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(
         r"Labelled before, as suspicious cases: (\d) of those drawn at random\. The labels", made.out
     )
     assert found is not None
-    assert f"Cases to label: {24 - int(found[1])}\n" in made.out
+    assert f"Cases to label: {28 - int(found[1])}\n" in made.out
     label_like_the_judge(recorded, tmp_path / "two.xlsx", "Rater 1")
     command = "rag-eval run.json --report-only --labels one.xlsx --labels two.xlsx -o labelled.xlsx"
     assert f"When the labels are complete, run: {command}\n" in made.out
     ended = run_cli(*command.split()[1:], "--json", "labelled.json")
     assert (ended.code, ended.err) == (0, "")
     cases = json.loads((tmp_path / "labelled.json").read_text())["cases"]
-    assert sum(bool(case["human"]) for case in cases) == 30 + 24 - int(found[1])
-    assert sum(bool(case["stratum"]) for case in cases) == 18 + 24
+    assert sum(bool(case["human"]) for case in cases) == 30 + 28 - int(found[1])
+    assert sum(bool(case["stratum"]) for case in cases) == 18 + 28
     lines = read_sheet(tmp_path / "labelled.xlsx", "Human Alignment")
-    assert sum(bool(line["Corrected mean"]) for line in lines if line["Measure"] == "Faithfulness") == 2
+    assert sum(bool(line["Corrected mean"]) for line in lines if line["Measure"] == "Answer Relevancy") == 2
 
 
 def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is_labelled(

@@ -81,11 +81,95 @@ PARKING = ("Is parking free?", "Yes", "Parking is free.")
         (PARKING, "Yes, parking is free."),
         (PARKING, "Parking is free."),
         (("When was it founded?", "In 1912.", "Founded 1912."), "In the year 1912."),
+        (("is parking free", "Yes", "Parking is free."), "Yes."),
     ],
 )
 def test_everyday_answers_pass_every_metric(question: tuple[str, str, str], response: str) -> None:
     query, reference, chunk = question
     assert red(query, response, reference, chunk) == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "chunk"),
+    [
+        (
+            "What should I know about the tour?",
+            "The tour lasts two hours and starts at the north gate.",
+            "The tour lasts two hours. It starts at the north gate.",
+        ),
+        (
+            "Who are the two directors?",
+            "Ann Lee and Omar Said.",
+            "Ann Lee directs sales. Omar Said directs research.",
+        ),
+        (
+            "Where is the exam, and when?",
+            "In room 4 at 9:30.",
+            "The exam is in room 4 of the hall. It starts at 9:30.",
+        ),
+        (
+            "Was zahlen Gäste?",
+            "Erwachsene 12 Euro, Kinder 5 Euro.",
+            "Erwachsene zahlen 12 Euro. Kinder zahlen 5 Euro.",
+        ),
+        (
+            "Is the library open on Sundays?",
+            "No, the library is closed on Sundays.",
+            "The library is open on weekdays. It is closed on Sundays.",
+        ),
+    ],
+)
+def test_an_answer_may_join_what_several_sentences_say(query: str, answer: str, chunk: str) -> None:
+    assert red(query, answer, answer, chunk) == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "right", "wrong", "chunk"),
+    [
+        (
+            "Where do I pick up my order?",
+            "At the counter on the ground floor.",
+            "At the counter on the second floor.",
+            "Orders are at the counter on the ground floor. The café is on the second floor.",
+        ),
+        (
+            "What do adults pay?",
+            "Adults pay 12 euros.",
+            "Adults pay 5 euros.",
+            "Adults pay 12 euros. Children pay 5 euros.",
+        ),
+    ],
+)
+def test_a_word_in_the_place_of_another_is_not_supported(
+    query: str, right: str, wrong: str, chunk: str
+) -> None:
+    assert "faithfulness" not in red(query, right, None, chunk)
+    assert "faithfulness" in red(query, wrong, None, chunk)
+
+
+@pytest.mark.parametrize(
+    ("reference", "response"),
+    [
+        ("No, it is closed on Sundays.", "No, on Sundays it is closed."),
+        ("No. It is closed on Sundays.", "It is closed on Sundays."),
+        ("No, the library is closed on Sundays.", "No, it is closed on Sundays."),
+    ],
+)
+def test_a_no_at_the_beginning_negates_nothing_else(reference: str, response: str) -> None:
+    found = values(
+        "Is the library open on Sundays?", response, reference, "The library is closed on Sundays."
+    )
+    assert found["answer_correctness"] >= CALIBRATED_THRESHOLDS["answer_correctness"]
+
+
+def test_what_a_mere_no_lacks_is_told_in_words_of_the_query() -> None:
+    case = Case(2, "A", "Is the library open on Sundays?", "No.", "No", ("The library lends books.",))
+    faithfulness = next(each for each in offline_metrics(METRIC_LABELS) if each.name == "faithfulness")
+    assert (
+        asyncio.run(faithfulness.measure(case))
+        .evidence[0]
+        .reason.startswith("not in one sentence of the chunks: open, Sundays")
+    )
 
 
 def test_a_year_that_is_not_in_the_chunks_is_not_supported_though_the_answer_is_right() -> None:

@@ -293,7 +293,9 @@ def _negates(reference: Reading, response: Reading) -> bool:
 
 
 def _negated(text: Reading) -> set[str]:
-    """The words behind a negation, or before one at the end."""
+    """The words behind a negation, or before one at the end; a no at the beginning answers, and negates none."""
+    if beginning_yes_or_no(text.text)[0] is False:
+        text = read_claim(beginning_yes_or_no(text.text)[1]).whole
     places = [place for place, word in enumerate(text.content) if word in NEGATING or word == NEGATION]
     return {
         word

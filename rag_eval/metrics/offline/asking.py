@@ -121,6 +121,12 @@ OPENING_YES_OR_NO = _AUXILIARIES | set(
         puedo puede pueden podemos debo debe hay es son está están tengo tiene
     """)
 )
+_OPENING_UNMARKED = frozenset(
+    words(
+        "is are was were do does did can could should would has have ist sind kann darf muss hat puis peut puedo puede"
+    )
+)
+"""Those that begin nothing else: not "will", "war", "may" and "es"."""
 _TELLING = frozenset(
     words("""
         tell say show explain describe find remember sure idea sagen zeigen erklären weiß weißt wissen ahnung |
@@ -334,10 +340,15 @@ def ends_asking(text: str) -> bool:
     return _ASKS.search(text) is not None
 
 
+def asks(query: str) -> bool:
+    """Whether a query ends like a question, or begins like one for yes or no and has no mark: "is parking free"."""
+    return ends_asking(query) or (query[-1:].isalnum() and not _OPENING_UNMARKED.isdisjoint(words(query)[:1]))
+
+
 @lru_cache(maxsize=2)
 def polar_stems(query: str) -> AbstractSet[str]:
     """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
-    if not ends_asking(query):
+    if not asks(query):
         return frozenset()
     asked = _IS_IT_THAT.sub(" ", query)
     in_order, asking = words(asked), asking_of(asked)

@@ -72,7 +72,7 @@ def understood(text: str, query: str, others: tuple[str, ...]) -> Understood:
 
     Words of the query and words that carry an answer are not compared if the text says more than these.
     """
-    if not is_brief(text):
+    if not is_brief(text) or ends_asking(text):
         return NOTHING_UNDERSTOOD
     claim = read_claim(text)
     own = claim.whole
@@ -276,7 +276,7 @@ class Stance(NamedTuple):
 @lru_cache(maxsize=4)
 def stance(text: str, query: str) -> Stance | None:
     """None for another query, and for a text that says neither."""
-    asked = polar_stems(query) if "?" in query or "？" in query else None
+    asked = polar_stems(query) if "?" in query or "？" in query or not ends_asking(query) else None
     if not asked:
         return None
     if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
@@ -300,7 +300,7 @@ def stance(text: str, query: str) -> Stance | None:
     content = _content(own, query)
     if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
         return Stance(NEGATION not in content, is_bare=True, is_word=True)  # "It does."
-    if not content or find_similar(asked, content).share < _LEAST_ASKED or len(sentences(text)) > 1:
+    if not content or find_similar(asked, content).share <= _MOST_UNASKED or len(sentences(text)) > 1:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
 
@@ -381,8 +381,8 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
 
 
 _CLAUSE_ENDS = re.compile("[，、,；;]")
-_LEAST_ASKED = 0.5
-"""A text that has so much of a query for yes or no answers it, without saying yes or no."""
+_MOST_UNASKED = 0.5
+"""A text that has more of a query for yes or no answers it, without saying yes or no."""
 _OPENING = frozenset(map(stem, OPENING_YES_OR_NO))
 _DENYING = frozenset(map(stem, FORBIDDING)) | {NEGATION}
 _OF_CHOICES = frozenset(("one", "ones", "come"))

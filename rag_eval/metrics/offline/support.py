@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple
 
-from rag_eval.metrics.offline.asking import NEGATING
-from rag_eval.metrics.offline.brief import Stance, polar_support, stance, understood
+from rag_eval.metrics.offline.brief import Stance, polar_support, small_stems, stance, understood
 from rag_eval.metrics.offline.grounding import (
     NOTHING_UNDERSTOOD,
     UNCOUNTED,
@@ -26,7 +25,7 @@ from rag_eval.metrics.offline.grounding import (
 )
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.records import Evidence
-from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim, stems_of
+from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read, read_all, read_claim
 
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
@@ -72,6 +71,8 @@ class _SentenceSupport(NamedTuple):
     faults: _Faults
     value: float
     """0..1: the share that was found, marked down by the faults."""
+    asked: str = ""
+    """The query, if the sentence says yes or no to it: what is missing are its words."""
     elsewhere: AbstractSet[str] = frozenset()
     """Stems that are in other sentences of the chunks than the rest."""
 
@@ -83,7 +84,12 @@ class _SentenceSupport(NamedTuple):
     def _reason(self) -> str:
         reasons = []
         if self.grounding.missing:
-            reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
+            missing = quote(read(self.asked) if self.asked else self.sentence, self.grounding.missing)
+            reasons.append(
+                f"not in one sentence of the chunks: {missing}"
+                if self.asked
+                else f"not in the chunks: {missing}"
+            )
         if self.elsewhere:
             reasons.append(f"in another sentence of the chunks: {quote(self.sentence, self.elsewhere)}")
         if self.faults.denials:
@@ -133,7 +139,7 @@ def support(
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     if len(sentences) > 1:
         faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
-    elif is_response and (elsewhere := _put_together(claim.whole, light, whole, chunks)):
+    elif is_response and (elsewhere := _put_together(claim.whole, light, chunks, small_stems(query))):
         left = 1 - PENALTY * (1 - light.weight)
         sentences = [one._replace(value=one.value * left, elsewhere=elsewhere) for one in sentences]
         return Support(whole.share * faults.factor * left, whole.share, sentences)
@@ -141,26 +147,46 @@ def support(
 
 
 def _put_together(
-    claim: Reading, light: Understood, whole: Grounding, chunks: tuple[str, ...]
+    claim: Reading, light: Understood, chunks: tuple[str, ...], small: AbstractSet[str]
 ) -> frozenset[str]:
-    """Words of a short answer that the chunk sentence with most of its words lacks, and another one has.
+    """Words of a short answer in whose place the chunk sentence with most of its words has another one.
 
-    So "second" of "the counter on the second floor" if the counter is on the ground floor. Not of a part between
-    marks such as commas that is in one sentence, and not what is behind a negation: "the shop, not the customer".
+    So "second" of "the counter on the second floor", if the counter is on the ground floor and something else on the
+    second one: between the same two neighbours, or, a number, beside the same one. Each part of the answer between
+    marks such as commas is compared with a sentence of its own; what several sentences say may be said together.
     """
-    found = claim.stems - light.stems - light.restated - whole.missing - UNCOUNTED
-    if light.weight == 1 or len(found) < 2 or has_spaced_sentences(claim.text):
+    if light.weight == 1 or has_spaced_sentences(claim.text):
         return frozenset()
-    sentences = sentences_of(chunks)
-    said = [found & sentence.stems for sentence in sentences]
-    most = max(said, key=len) if said else found
-    elsewhere = frozenset().union(*said) - most
-    if not elsewhere:
-        return frozenset()
-    parts = [found.intersection(stems_of(part)) for part in _PARTS.split(claim.text)]
-    together = frozenset().union(*(part for part in parts if any(map(part.__le__, said))))
-    negated = {word for before, word in pairwise(claim.content) if before in NEGATING or before == NEGATION}
-    return frozenset(elsewhere - negated - (together if len(parts) > 1 else frozenset()))
+    told = [[word for word in sentence.content if word not in small] for sentence in sentences_of(chunks)]
+    known = frozenset().union(*told)
+    replaced: set[str] = set()
+    for part in _PARTS.split(claim.text):
+        own = [word for word in read_claim(part).whole.content if word not in small]
+        if told and len(own) > 1:
+            nearest = max(told, key=lambda sentence: len(set(own).intersection(sentence)))
+            others = known.difference(nearest, light.restated)
+            replaced.update(word for word in _in_places_of(own, nearest) if word in others)
+    return frozenset(replaced)
+
+
+def _in_places_of(own: Sequence[str], nearest: Sequence[str]) -> Iterator[str]:
+    """Words between two neighbours that have another word between them in the nearest sentence; numbers beside one."""
+    between, beside = set[tuple[str, str]](), set[tuple[str, str]]()
+    for before, word, after in _with_neighbours(nearest):
+        if word not in own:
+            between.add((before, after))
+            if numbers((word,)):
+                beside |= {(before, ""), ("", after)}
+    beside.discard(("", ""))
+    for before, word, after in _with_neighbours(own):
+        is_between = before and after and (before, after) in between
+        if is_between or (numbers((word,)) and not beside.isdisjoint({(before, ""), ("", after)})):
+            yield word
+
+
+def _with_neighbours(content: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    padded = ["", *content, ""]
+    return zip(padded, content, padded[2:], strict=False)
 
 
 @lru_cache(
@@ -206,7 +232,7 @@ def _polar(said: Stance, text: Reading, query: str, chunks: tuple[str, ...]) -> 
     grounding = Grounding(share, missing, frozenset())
     denials, omissions = (0, 1) if said.affirms else (1, 0)
     faults = _Faults(0, 0, 0, 0, 1, is_opposite * denials, is_opposite * omissions)
-    return Support(value, share, [_SentenceSupport(text, grounding, faults, value)])
+    return Support(value, share, [_SentenceSupport(text, grounding, faults, value, query)])
 
 
 def _faults(
