@@ -844,6 +844,29 @@ def cases(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
     return {(line["Row"], line["Bot"]): line for line in read_sheet(folder / "r.xlsx", "Per-Query Metrics")}
 
 
+@pytest.mark.parametrize(
+    ("citing", "others", "is_told"), [(15, 8, False), (8, 15, True), (3, 3, True), (2, 4, False)]
+)
+def test_citations_that_are_not_read_since_most_brackets_name_no_chunk_are_told(
+    run_cli: Run, tmp_path: Path, citing: int, others: int, is_told: bool
+) -> None:
+    said = ["Loans last four weeks [2]."] * citing + ["Loans last four weeks [77]."] * others
+    chunks = json.dumps(["Returns are free.", "Loans last four weeks."])
+    rows = [[f"How long are loans of kind {n}?", text, chunks] for n, text in enumerate(said)]
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Context"], *rows)
+    options = ("--judge", "offline", "-o", "r.xlsx", "--json", "r.json")
+    ended = run_cli("in.csv", *options)
+    notes = json.loads((tmp_path / "r.json").read_text())["end"]["notes"]
+    told = (
+        f"A: numbers in brackets in {citing + others} responses were not read as citations, since only {citing} "
+        "name a chunk."
+    )
+    assert ((told in notes), (told in ended.out)) == (is_told, is_told)
+    (tmp_path / "config.ini").write_text("[metrics]\ncitations = off\n")
+    run_cli("in.csv", *options)
+    assert told not in json.loads((tmp_path / "r.json").read_text())["end"]["notes"]
+
+
 @pytest.mark.parametrize("by_judge", [False, True])
 def test_a_run_shows_scores_flags_means_and_what_to_fix(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, by_judge: bool

@@ -108,9 +108,16 @@ def notes_on_marks(
 
 
 def _citation_notes(habits: "Mapping[str, Habit]") -> tuple[str, ...]:
-    """Which bots cite, and how each counts the chunks."""
+    """Which bots cite, and how each counts the chunks; and of which bots what looks like citations is not read."""
     bots = [f"{bot} (counts chunks from {habit.base})" for bot, habit in habits.items() if habit.cites]
-    return (f"Citations are judged for {', '.join(bots)}.",) if bots else ()
+    judged = (f"Citations are judged for {', '.join(bots)}.",) if bots else ()
+    doubtful = (
+        f"{bot}: numbers in brackets in {habit.bracketed:,} responses were not read as citations, since only "
+        f"{habit.citing:,} name a chunk."
+        for bot, habit in habits.items()
+        if habit.is_doubtful
+    )
+    return (*judged, *doubtful)
 
 
 _FLAGGED = "Possible prompt injection in these numbers of cases: {}. No score was changed."

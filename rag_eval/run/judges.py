@@ -39,7 +39,7 @@ class Judges:
     """Additional metrics, which enter neither RQS nor the failure modes."""
     rubric: "RubricJudge | None" = None
     habits: Mapping[str, Habit] = field(default_factory=dict)
-    """How the bots cite, if citations are judged."""
+    """How the bots cite, unless the settings leave citations out."""
     pairs: "PairJudge | None" = None
     """None without a head-to-head comparison."""
     fallbacks: Fallbacks = field(default_factory=dict)
@@ -58,8 +58,10 @@ class Judges:
 
     def with_citations(self, settings: Settings, habits: Mapping[str, Habit]) -> "Judges":
         """These, which judge the citations as well if bots cite; `habits` are those of all rows of the run, by bot."""
-        if settings.metrics.citations == "off" or not any(habit.cites for habit in habits.values()):
+        if settings.metrics.citations == "off":
             return self
+        if not any(habit.cites for habit in habits.values()):
+            return replace(self, habits=habits)
         from rag_eval.metrics.citation_support import citation_metrics
 
         citations = citation_metrics(habits, is_proxy=self.is_proxy)

@@ -50,6 +50,11 @@ class Habit(NamedTuple):
         return 2 * citing > self.bracketed and _SOMETIMES * citing >= self.responses
 
     @property
+    def is_doubtful(self) -> bool:
+        """The bot does not count as one that cites, although more than a few of its responses name chunks."""
+        return not self.cites and self.citing >= _A_FEW and _SOMETIMES * self.citing >= self.responses
+
+    @property
     def is_usual(self) -> bool:
         """The bot cites so often that a response without a citation is worth a flag."""
         return self.cites and _OFTEN * self._all_citing >= self.responses
@@ -72,6 +77,8 @@ class Habit(NamedTuple):
 
 _OFTEN, _SOMETIMES = 4, 10
 """One response of so many."""
+_A_FEW = 3
+"""Responses that may name a chunk by chance."""
 
 
 def joined(first: Mapping[str, Habit], second: Mapping[str, Habit]) -> dict[str, Habit]:
