@@ -20,15 +20,14 @@ def without_sources(response: str) -> str:
 
 
 def _without_ends(response: str) -> str:
-    may_list = _HINT.search(response) is not None
     tail = _tail(response)
-    if not may_list and not tail and "](http" not in response:
-        return response
-    if tail and has_words(response[:tail]):
-        return _without_ends(response[:tail])
-    listless = _without_notes(without_lists_of_sources(response, NO_WORD)) if may_list else response
+    said = response[:tail] if has_words(response[:tail]) else response
+    may_list = _HINT.search(said) is not None
+    if not may_list and "](http" not in said:
+        return said
+    listless = _without_notes(without_lists_of_sources(said, NO_WORD)) if may_list else said
     rest = _without_last_lines(listless)
-    return response if len(rest) == len(response) else rest.rstrip()
+    return said if len(rest) == len(said) else rest.rstrip()
 
 
 def without_lists_of_sources(text: str, citation: re.Pattern[str]) -> str:
@@ -100,7 +99,7 @@ def _is_title(note: str) -> bool:
 
 def _tail(response: str) -> int:
     """Where sources begin in the last line of a response, after what it says there; 0 if they do not."""
-    last = response.rstrip().rfind("\n") + 1
+    last = max(response.rstrip().rfind("\n") + 1, len(response) - _LONGEST_TAIL)
     is_told = response.find(":", last) > 0 or response.find("：", last) > 0
     found = _TAIL.search(response, last) if is_told else None
     return found.start() if found else 0
@@ -204,6 +203,8 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 """The same at the end of the last line of the answer: "Four weeks. Sources: [1] rules.pdf, [2] fees.pdf"."""
+_LONGEST_TAIL = 2_000
+"""Characters that are searched for such sources: each place where they may begin is compared with all behind it."""
 _FIELD = re.compile(r"\W*[^\W\d_][\w ]{0,30}[:：]\s*\S.*(?<![.!?。])")
 """A line of a table in words: "Length: 525 km"."""
 _HINT = re.compile(
