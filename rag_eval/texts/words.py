@@ -9,6 +9,7 @@ would stay in the processor's cache.
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -366,7 +367,7 @@ def _join_amounts(pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) 
     changed = {place for place, stem, amount in zip(places, stems, amounts, strict=True) if stem != amount}
     gone: list[tuple[int, str]] = []
     for place in sorted(changed):
-        joined = amounts[places.index(place) : len(places) - places[::-1].index(place)]
+        joined = amounts[bisect_left(places, place) : bisect_right(places, place)]
         kept = tuple(
             ["h" if amount == HOUR_SIGN else intern(amount) for amount in joined if amount and amount != "am"]
         )
