@@ -16,7 +16,7 @@ from rag_eval.metrics.offline.grounding import WORDING, sentences_of
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
-from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
+from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.amounts import restated
 from rag_eval.texts.words import (
@@ -168,7 +168,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         if share < 1 and _is_short(answer, said, case.query):
             source = _source(answer, said, case)
             share = max(share, source.held * source.share)
-            is_answer = is_answer or (source.is_closest and source.held > 0)
+            is_answer = is_answer or (source.held > 0 and source.is_closest)
             if share < BARE_SHARE and _is_bare(answer, said, case, source):
                 share = BARE_SHARE if is_answer or (kind is None and asking_of(case.query)) else share
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
@@ -200,36 +200,43 @@ def _is_short(answer: str, said: AbstractSet[str], query: str) -> bool:
 class _Source(NamedTuple):
     """The chunk sentence that a short response comes from."""
 
+    asked: AbstractSet[str]
+    chunks: tuple[str, ...]
     share: float = 0.0
     """0..1: of the query's words that it has."""
     held: float = 0.0
     """0..1: of the response that it has; 0 if no sentence has half of it."""
-    is_closest: bool = True
-    """Whether no other sentence has more of the query's words."""
+
+    @property
+    def is_closest(self) -> bool:
+        """Whether no other sentence has more of the query's words."""
+        others = [sentence.stems for sentence in sentences_of(self.chunks)]
+        if any(find_exactly(self.asked, stems).share > self.share for stems in others):  # told fast
+            return False
+        return all(find_similar(self.asked, stems).share <= self.share for stems in others)
 
 
 def _source(answer: str, said: set[str], case: Case) -> _Source:
-    chunks = case.chunks
+    chunks = case.chunks or ()
+    best = _Source(query_stems(case.query), chunks)
     if not chunks:
-        return _Source()
-    asked = query_stems(case.query)
+        return best
     light = understood(answer, case.query, chunks)
     new = (said - light.stems if light.weight < 1 else said) or said
     n_words = float(len(new))
     if light.weight < 1:
         unknown = new.difference(*(sentence.stems for sentence in sentences_of(chunks)), light.restated)
         n_words -= (1 - WORDING) * len(unknown)
-    best, closest = _Source(), 0.0
     for sentence in sentences_of(chunks):
-        share = find_similar(asked, sentence.stems).share
-        closest = max(closest, share)
         found = new & sentence.stems
         if light.restated and not found.issuperset(light.restated):
             found |= restated(answer, (sentence.text,), new - found)
         held = len(found) / n_words
-        if held >= _LEAST_SHARE_OF_SOURCE and held * share >= best.held * best.share:
-            best = _Source(share, held)
-    return best._replace(is_closest=best.share >= closest)
+        if held >= _LEAST_SHARE_OF_SOURCE:
+            share = find_similar(best.asked, sentence.stems).share
+            if held * share >= best.held * best.share:
+                best = best._replace(share=share, held=held)
+    return best
 
 
 def _is_bare(answer: str, said: set[str], case: Case, source: _Source) -> bool:
@@ -237,16 +244,15 @@ def _is_bare(answer: str, said: set[str], case: Case, source: _Source) -> bool:
 
     A mere yes or no is none, as the query is not for one.
     """
-    if not is_brief(case.response) or not source.is_closest:
+    if not is_brief(case.response):
         return False
     affirms, rest = beginning_yes_or_no(case.response)
     if affirms is not None and not has_words(rest):
         return False
     own = said - carrying(case.query)
     own -= reaching(own, case.query, case.chunks or ()) | query_stems(case.query)
-    return count_words(own) <= (
-        MOST_WORDS_OF_A_SHORT_RESPONSE if source.held else MOST_WORDS_OF_A_BARE_ANSWER
-    )
+    most = MOST_WORDS_OF_A_SHORT_RESPONSE if source.held else MOST_WORDS_OF_A_BARE_ANSWER
+    return count_words(own) <= most and source.is_closest
 
 
 def _evidence(query: str, missing: AbstractSet[str], *, is_cut: bool) -> tuple[Evidence, ...]:

@@ -115,8 +115,8 @@ class _OfflineFaithfulness(_Faithfulness):
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
         claim = read_claim(answer)
         is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
-        claims = [one for one in claim.sentences if not refers_elsewhere(one)]
-        if is_short and claims and all(map(is_refusal, claims)):
+        claims = [one for one in claim.sentences if not refers_elsewhere(one)] if is_short else []
+        if claims and all(map(is_refusal, claims)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         stated = read(case.query).stems
         found = support(answer, case.chunks or (), stated, case.query, is_response=True)

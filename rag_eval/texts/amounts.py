@@ -122,6 +122,8 @@ def _parts(normal: str) -> tuple[list[str], list[tuple[int, int]]]:
     """Words, signs and numbers, those of words in digits; and where each begins and ends."""
     tokens = list(_TOKEN.finditer(normal))
     spelled = [numeral(token[0]) if token.lastgroup == "numeral" else token[0] for token in tokens]
+    if _NUMBER_WORDS.isdisjoint(spelled) and "tausend" not in normal:  # most often
+        return spelled, [token.span() for token in tokens]
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     place = 0
@@ -340,6 +342,7 @@ def _values() -> dict[str, int]:
 
 _VALUES = _values()
 """Of words in normal form. A German number below a thousand is one word."""
+_NUMBER_WORDS = _VALUES.keys() | ONES
 _VULGAR_FRACTIONS = str.maketrans({"½": " 1/2", "¼": " 1/4", "¾": " 3/4"})
 _TOKEN = re.compile(
     rf"(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"

@@ -67,7 +67,7 @@ _Item = TypeVar("_Item")
 class Reading:
     """A text taken apart."""
 
-    __slots__ = ("content", "pairs", "pieces", "stems", "stems_by_piece", "text")
+    __slots__ = ("_pairs", "content", "pieces", "stems", "stems_by_piece", "text")
 
     def __init__(
         self,
@@ -80,12 +80,18 @@ class Reading:
         self.content = content
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
         self.stems = set(content)
-        self.pairs = set(pairwise(content))
-        """Neighbours in `content`."""
+        self._pairs: set[tuple[str, str]] | None = None
         self.pieces = pieces
         """What stands between white space, where the text is to be quoted; otherwise empty, to save memory."""
         self.stems_by_piece = stems_by_piece
         """What each piece contributes to the content."""
+
+    @property
+    def pairs(self) -> AbstractSet[tuple[str, str]]:
+        """Neighbours in `content`; made when they are first asked for."""
+        if self._pairs is None:
+            self._pairs = set(pairwise(self.content))
+        return self._pairs
 
 
 class _Claim(NamedTuple):
@@ -164,7 +170,7 @@ def normalise(text: str) -> str:
     """The text in lower case with compatibility forms, accents and vowel points folded away."""
     if text.isascii():
         return text.lower()
-    text = _SPACE_IN_NUMBER.sub("", text)
+    text = _with_whole_numbers(text)
     decomposed = compatible("NFKD", text.replace("’", "'").translate(_DIGITS))
     return unicodedata.normalize("NFC", _FOLDED_MARKS.sub("", decomposed)).casefold()
 
@@ -259,18 +265,29 @@ def _in_canonical_order(run: re.Match[str]) -> str:
 
 def _split(text: str) -> list[str]:
     """Its pieces between white space, but for the narrow or fixed space within a number: "1 500", and a citation."""
-    text = _compact(text)
-    return text.split() if text.isascii() else _SPACE_IN_NUMBER.sub("", text).split()
+    return _with_whole_numbers(_compact(text)).split()
 
 
 def _compact(text: str) -> str:
     """The text with each citation as one piece, which has no word."""
-    return compact(text) if any(sign in text for sign in "[【(") else text
+    return compact(text) if "(" in text or "[" in text or "【" in text else text
 
 
 def _spaced(text: str) -> str:
     """The text with a line break behind each full stop of a script without spaces, and no space within a number."""
-    return text if text.isascii() else _UNSPACED_END.sub(r"\g<0>\n", _SPACE_IN_NUMBER.sub("", text))
+    text = _with_whole_numbers(text)
+    if text.isascii() or not any(map(text.__contains__, _UNSPACED_ENDS)):
+        return text
+    return _UNSPACED_END.sub(r"\g<0>\n", text)
+
+
+def _with_whole_numbers(text: str) -> str:
+    """The text without the narrow or fixed space within a number: "1 500"."""
+    if text.isascii() or not any(
+        map(text.__contains__, _NARROW_SPACES)
+    ):  # faster than a search for all of them
+        return text
+    return _SPACE_IN_NUMBER.sub("", text)
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
@@ -603,9 +620,11 @@ _OPENERS = "\"'“‘«([{*_"
 _CLOSERS = "\"'”’»)]}*_"
 _MAY_END = frozenset(".!?" + _CLOSERS)
 _NAME_BOUNDARIES = frozenset(".!?:")
-_SPACE_IN_NUMBER = re.compile("[\u00a0\u2009\u202f](?<=\\d.)(?=\\d{3}(?!\\d))")
+_NARROW_SPACES = "\u00a0\u2009\u202f"
+_SPACE_IN_NUMBER = re.compile(f"[{_NARROW_SPACES}](?<=\\d.)(?=\\d{{3}}(?!\\d))")
 """Begins with what is searched fastest."""
-_UNSPACED_END = re.compile("[。！？؟।။។៕]")
+_UNSPACED_ENDS = "。！？؟।။។៕"
+_UNSPACED_END = re.compile(f"[{_UNSPACED_ENDS}]")
 _ABBREVIATIONS = frozenset(
     (
         "Dr.",

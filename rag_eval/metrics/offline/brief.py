@@ -28,6 +28,7 @@ from rag_eval.metrics.offline.asking import (
     ends_asking,
     negates_unspaced,
     polar_stems,
+    small_words_in,
     small_words_of,
     unspaced_yes_or_no,
     wants_yes_or_no,
@@ -179,13 +180,13 @@ def carrying(query: str) -> frozenset[str]:
 @lru_cache(maxsize=2)
 def small_stems(query: str) -> frozenset[str]:
     """Stems of the small words of the query's language but negations; none for English, whose texts have none left."""
-    return frozenset(map(stem, small_words_of(words(query)) - NEGATING))
+    return frozenset(map(stem, small_words_in(query) - NEGATING))
 
 
 def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     """Stems of the given names of whom the query asks for, if one of the others has the family name without any."""
-    parts = name.strip(_MARKS).split() if asks_for_person(query) else ()
-    if not 2 <= len(parts) <= _MOST_NAMES:
+    parts = name.strip(_MARKS).split(maxsplit=_MOST_NAMES)
+    if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
         return frozenset()
     small = [part for part in parts if not part[0].isupper()]
     is_name = parts[-1] not in small or len(small) == len(parts)  # in small letters, any may be a name

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.scripts import has_spaced_sentences, is_found_inside
-from rag_eval.texts.words import NEGATION, Reading, read_claim, stems_of
+from rag_eval.texts.words import NEGATION, Reading, read_sentences, stems_of
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
@@ -104,8 +104,7 @@ def _grounding(
 @lru_cache(maxsize=2)  # like `read_all`
 def sentences_of(chunks: tuple[str, ...]) -> list[Reading]:
     """The sentences of the chunks; of Thai and Lao, which mark none, clauses."""
-    read_sentences = (sentence for chunk in chunks for sentence in read_claim(chunk).sentences)
-    return [part for sentence in read_sentences for part in _clauses(sentence)]
+    return [part for chunk in chunks for sentence in read_sentences(chunk) for part in _clauses(sentence)]
 
 
 def _clauses(sentence: Reading) -> list[Reading]:

@@ -1,14 +1,18 @@
 """Whether a response declines to answer."""
 
 import re
+from collections.abc import Iterable
+from itertools import chain
 
 from rag_eval.metrics.offline.refusals import (
     NO_OR_NOTHING,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
+    Patterns,
     all_wordings,
     search_patterns,
+    search_patterns_by_beginning,
     unspaced_wordings,
     with_no,
 )
@@ -61,7 +65,7 @@ def _found_nothing(response: Reading) -> bool:
     if sentence is None or sentence.end() - sentence.start() > _WITHIN:
         return False
     text = " ".join(normalise(sentence[0]).split())
-    if not NO_OR_NOTHING.search(text) or text.count(" ") >= _SENTENCE_WORDS:
+    if text.count(" ") >= _SENTENCE_WORDS:
         return False
     is_bare = text.count(" ") < _BARE_WORDS
     return any(
@@ -70,8 +74,17 @@ def _found_nothing(response: Reading) -> bool:
             (words.no.search(text) and words.sought.search(text))
             or (words.nothing.search(text) and (is_bare or words.about.search(text)))
         )
-        for words in search_patterns()
+        for words in _languages_of(text)
     ) and not _goes_on(response, sentence.end())
+
+
+def _languages_of(text: str) -> Iterable[Patterns]:
+    """What languages contain in a sentence about a vain search, of those in which the text may say no or nothing."""
+    if not text.isascii():
+        return search_patterns() if NO_OR_NOTHING.search(text) else ()
+    by_beginning = search_patterns_by_beginning()
+    beginnings = by_beginning.keys() & {word[:3] for word in _LETTERS.findall(text)}
+    return chain.from_iterable(map(by_beginning.__getitem__, beginnings))
 
 
 def refers_elsewhere(sentence: Reading) -> bool:
@@ -113,6 +126,7 @@ _NO = re.compile("o (?<=[Nn]o )(?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|
 """What of Spanish an English negation can be. It begins with plain letters, which are searched fastest."""
 _BESIDE_NO = ("lo sient", "Lo sient", "lament", "Lament")
 _SENTENCE = re.compile(r"\s*[^.!?。！？।؟\n]+")
+_LETTERS = re.compile("[a-z]+")
 _SENTENCE_WORDS = 16
 """A longer sentence says more than that nothing was found."""
 _BARE_WORDS = 4

@@ -6,6 +6,7 @@ each refusal of the language contains, so that other texts need not be searched.
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -218,7 +219,7 @@ class _Search(NamedTuple):
     """What it was about, and where."""
 
 
-class _Patterns(NamedTuple):
+class Patterns(NamedTuple):
     """The same as patterns over normalised text."""
 
     no: re.Pattern[str]
@@ -333,9 +334,9 @@ def unspaced_wordings() -> re.Pattern[str]:
 
 
 @cache
-def search_patterns() -> tuple["_Patterns", ...]:
+def search_patterns() -> tuple["Patterns", ...]:
     """Of each language, what a sentence about a vain search contains."""
-    return tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
+    return tuple(Patterns(*map(_any_of, search)) for search in SEARCHES.values())
 
 
 def _any_of(listed: str) -> re.Pattern[str]:
@@ -347,3 +348,16 @@ def _any_of(listed: str) -> re.Pattern[str]:
 _WHOLE = 3
 """Letters of a word that is no beginning of another one."""
 NO_OR_NOTHING = _any_of(" ".join(f"{search.no} {search.nothing}" for search in SEARCHES.values()))
+"""Of all languages."""
+
+
+@cache
+def search_patterns_by_beginning() -> Mapping[str, Sequence["Patterns"]]:
+    """Those of languages in plain letters, by the first letters of their words for no and nothing."""
+    found: dict[str, list[Patterns]] = {}
+    for search, patterns in zip(SEARCHES.values(), search_patterns(), strict=True):
+        for beginning in {
+            word[:_WHOLE] for word in re.findall(r"(?<!\S)[a-z]+", f"{search.no} {search.nothing}")
+        }:
+            found.setdefault(beginning, []).append(patterns)
+    return found

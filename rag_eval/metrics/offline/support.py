@@ -6,7 +6,7 @@ beyond its share when a number or a name of its own is not found, and when it de
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain
@@ -157,16 +157,20 @@ def _put_together(
     """
     if light.weight == 1 or has_spaced_sentences(claim.text):
         return frozenset()
-    told = [[word for word in sentence.content if word not in small] for sentence in sentences_of(chunks)]
-    known = frozenset().union(*told)
+    told = sentences_of(chunks)
     replaced: set[str] = set()
-    for part in _PARTS.split(claim.text):
-        own = [word for word in read_claim(part).whole.content if word not in small]
-        if told and len(own) > 1:
-            nearest = max(told, key=lambda sentence: len(set(own).intersection(sentence)))
-            others = known.difference(nearest, light.restated)
-            replaced.update(word for word in _in_places_of(own, nearest) if word in others)
-    return frozenset(replaced)
+    for part in _PARTS.split(claim.text) if told else ():
+        content = claim.content if part == claim.text else read_claim(part).whole.content
+        own = [word for word in content if word not in small]
+        if len(own) > 1:
+            nearest = max(told, key=_shared_with(set(own)))
+            in_place = _in_places_of(own, [word for word in nearest.content if word not in small])
+            replaced.update(word for word in in_place if word not in nearest.stems | light.restated)
+    return frozenset(word for word in replaced if any(word in sentence.stems for sentence in told))
+
+
+def _shared_with(own: AbstractSet[str]) -> Callable[[Reading], int]:
+    return lambda sentence: len(own & sentence.stems)
 
 
 def _in_places_of(own: Sequence[str], nearest: Sequence[str]) -> Iterator[str]:

@@ -24,6 +24,7 @@ _ASKING = frozenset(
 )
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 _PARTICLE = re.compile("(?<=.)(?:에서|에게|으로|까지|부터|은|는|이|가|을|를|의|에|로|와|과|도|만)$")
+_HAS_ROOTS = re.compile("[\u0600-\u06ff\uac00-\ud7a3]")
 _ARABIC = re.compile("[وفبك]?(?:ال|لل)(?=\\w{2})|(?=[\u0600-\u06ff])")
 """The article, with what is written together with it, or nothing before a word of that script."""
 
@@ -97,10 +98,10 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness
 
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
-    written = " ".join(["", *given])
     # A number or a code is equal to another one or different from it.
     beginnings = {word[:PREFIX] for word in missing - set(numbers(missing)) if len(word) >= PREFIX}
     # Looking through all of the text at once tells fast that most beginnings do not occur.
+    written = " ".join(["", *given]) if beginnings else ""
     shared = {beginning for beginning in beginnings if f" {beginning}" in written}
     candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
     alike = {word for other in candidates for word in missing if _is_alike(word, other)}
@@ -115,9 +116,12 @@ def _is_alike(word: str, other: str) -> bool:
 
 def _alike_by_root(missing: AbstractSet[str], given: AbstractSet[str]) -> set[str]:
     """Words of Korean and Arabic that differ in what is written together with them."""
+    if not _HAS_ROOTS.search("".join(missing)):
+        return set()
+    sought = {word: root for word in missing if (root := _root(word))}
     roots = {root for word in given if (root := _root(word))}
-    syllables = {root[0] for root in roots if _HANGUL.match(root)}
-    return {word for word in missing if _root(word) in roots | syllables}
+    roots |= {root[0] for root in roots if _HANGUL.match(root)}
+    return {word for word, root in sought.items() if root in roots}
 
 
 def _root(word: str) -> str:
@@ -139,8 +143,9 @@ def _alike_by_neighbours(
     known = [word for word in found if is_unspaced(word)]
     heads = {word[:end] for word in known for end in range(1, len(word))}
     tails = {word[start:] for word in known for start in range(1, len(word))}
-    written = " ".join(filter(is_unspaced, given))
-    return {word for word in sought if (word in written if is_short(word) else _reaches(word, tails, heads))}
+    short = set(filter(is_short, sought))
+    written = " ".join(filter(is_unspaced, given)) if short else ""
+    return {word for word in sought if (word in written if word in short else _reaches(word, tails, heads))}
 
 
 def _reaches(word: str, tails: AbstractSet[str], heads: AbstractSet[str]) -> bool:
