@@ -12,11 +12,11 @@ from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, M
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.grounding import WORDING, sentences_of
+from rag_eval.metrics.offline.grounding import WORDING, sentences_of_likely
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
-from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
+from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.amounts import restated
 from rag_eval.texts.words import (
@@ -24,6 +24,7 @@ from rag_eval.texts.words import (
     has_words,
     quote,
     read,
+    read_all,
     read_claim,
     stems_of,
 )
@@ -210,10 +211,12 @@ class _Source(NamedTuple):
     @property
     def is_closest(self) -> bool:
         """Whether no other sentence has more of the query's words."""
-        others = [sentence.stems for sentence in sentences_of(self.chunks)]
-        if any(find_exactly(self.asked, stems).share > self.share for stems in others):  # told fast
-            return False
-        return all(find_similar(self.asked, stems).share <= self.share for stems in others)
+        return not any(
+            self._is_closer(sentence.stems) for sentence in sentences_of_likely(self.chunks, self._is_closer)
+        )
+
+    def _is_closer(self, stems: AbstractSet[str]) -> bool:
+        return find_similar(self.asked, stems).share > self.share
 
 
 def _source(answer: str, said: set[str], case: Case) -> _Source:
@@ -225,9 +228,11 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
     new = (said - light.stems if light.weight < 1 else said) or said
     n_words = float(len(new))
     if light.weight < 1:
-        unknown = new.difference(*(sentence.stems for sentence in sentences_of(chunks)), light.restated)
+        unknown = new.difference(*(chunk.stems for chunk in read_all(chunks)), light.restated)
         n_words -= (1 - WORDING) * len(unknown)
-    for sentence in sentences_of(chunks):
+    for sentence in sentences_of_likely(
+        chunks, lambda stems: bool(light.restated) or len(new & stems) >= _LEAST_SHARE_OF_SOURCE * n_words
+    ):
         found = new & sentence.stems
         if light.restated and not found.issuperset(light.restated):
             found |= restated(answer, (sentence.text,), new - found)

@@ -136,6 +136,11 @@ def read_claim(text: str) -> _Claim:
     return _Claim(Reading(text, content, pieces, stems_by_piece), sentences)
 
 
+def content_stems(text: str) -> set[str]:
+    """Those of `read` but for names and amounts of several words, in a third of the time; not remembered."""
+    return set(_content(map(_VOCABULARY.__getitem__, _split(text))))
+
+
 def read_sentences(text: str) -> Iterator[Reading]:
     """The sentences that have content taken apart; not remembered."""
     for pieces in _sentence_pieces(_spaced(_compact(text))):
@@ -232,6 +237,9 @@ def names(sentence: Reading) -> list[list[str]]:
 
 def numbers(stems: Iterable[str]) -> list[str]:
     """Those of the stems that are numbers, or codes with a letter such as "b12"."""
+    stems = list(stems)
+    if "".join(stems).isalpha():  # told fast
+        return []
     return [stem for stem in stems if stem[0].isdigit() or stem[-1].isdigit()]
 
 

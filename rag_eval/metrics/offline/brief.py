@@ -45,6 +45,7 @@ from rag_eval.texts.words import (
     Reading,
     has_words,
     names,
+    normalise,
     numbers,
     read_all,
     read_claim,
@@ -166,7 +167,7 @@ def _said_by_asking(query: str) -> frozenset[str]:
     asking = asking_of(query)
     if not asking or wants_yes_or_no(asking) or not _is_one_question(query, asking):
         return frozenset()
-    return frozenset(stems_of(query)) | carrying(query)
+    return frozenset(map(stem, _words_of_query(query)[0])) | carrying(query)
 
 
 @lru_cache(maxsize=2)
@@ -194,7 +195,7 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
         return frozenset()
     if not STOP_WORDS.isdisjoint(map(str.lower, parts)):
         return frozenset()
-    asked = frozenset(words(query))
+    asked = frozenset(_words_of_query(query)[0])
     if not asked.isdisjoint(words(parts[-1])):
         return frozenset()
     own = frozenset(words(name))
@@ -216,6 +217,9 @@ def _has_family_name(family: str, text: str, own: AbstractSet[str], known: Abstr
     """Whether the text has it without the given name of another person before it, or a longer name."""
     pieces = text.split()
     wanted = stems_of(family)
+    spelled, written = normalise(family), normalise(text)
+    if any(one[:-1] in spelled and one[:-1] not in written for one in wanted):  # told fast
+        return False
     for place, piece in enumerate(pieces):
         if stems_of(piece) != wanted:
             continue
@@ -261,7 +265,7 @@ def _is_other_name(piece: str, own: AbstractSet[str], known: AbstractSet[str], *
 
 def _is_one_question(query: str, asking: Sequence[str]) -> bool:
     """Whether it has a question mark or begins with an asking word, and is one sentence: a chat says more."""
-    return (ends_asking(query) or words(query)[:1] == [*asking]) and len(sentences(query)) == 1
+    return (ends_asking(query) or _words_of_query(query)[0][:1] == (*asking,)) and len(sentences(query)) == 1
 
 
 class Stance(NamedTuple):

@@ -1,13 +1,13 @@
 """How much of a text stands in other texts: the one measure that most offline metrics share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.scripts import has_spaced_sentences, is_found_inside
-from rag_eval.texts.words import NEGATION, Reading, read_sentences, stems_of
+from rag_eval.texts.words import NEGATION, Reading, read_all, read_sentences, stems_of
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
@@ -101,10 +101,19 @@ def _grounding(
     return Grounding(share, missing if understood.weight else missing_new, missing_pairs)
 
 
-@lru_cache(maxsize=2)  # like `read_all`
-def sentences_of(chunks: tuple[str, ...]) -> list[Reading]:
-    """The sentences of the chunks; of Thai and Lao, which mark none, clauses."""
-    return [part for chunk in chunks for sentence in read_sentences(chunk) for part in _clauses(sentence)]
+@lru_cache(maxsize=16)  # the chunks of a row, of which most need not be taken apart
+def sentences_in(chunk: str) -> list[Reading]:
+    """The sentences of a chunk; of Thai and Lao, which mark none, clauses."""
+    return [part for sentence in read_sentences(chunk) for part in _clauses(sentence)]
+
+
+def sentences_of_likely(
+    chunks: tuple[str, ...], is_likely: Callable[[AbstractSet[str]], bool]
+) -> Iterator[Reading]:
+    """The sentences of the chunks whose stems are such that one of their sentences may matter."""
+    for chunk, reading in zip(chunks, read_all(chunks), strict=True):
+        if is_likely(reading.stems):
+            yield from sentences_in(chunk)
 
 
 def _clauses(sentence: Reading) -> list[Reading]:

@@ -6,7 +6,7 @@ beyond its share when a number or a name of its own is not found, and when it de
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain
@@ -21,12 +21,24 @@ from rag_eval.metrics.offline.grounding import (
     Understood,
     ground,
     ground_part,
-    sentences_of,
+    sentences_in,
 )
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.records import Evidence
-from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read, read_all, read_claim
+from rag_eval.texts.words import (
+    NEGATION,
+    Reading,
+    content_stems,
+    names,
+    numbers,
+    quote,
+    read,
+    read_all,
+    read_claim,
+)
 
+_MOST_MISSING = 0.5
+"""Share of the words of a statement. If a text has fewer of them, it cannot support it with a value that matters."""
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
 SUPPORTED_FROM = 0.5
@@ -157,20 +169,30 @@ def _put_together(
     """
     if light.weight == 1 or has_spaced_sentences(claim.text):
         return frozenset()
-    told = sentences_of(chunks)
     replaced: set[str] = set()
-    for part in _PARTS.split(claim.text) if told else ():
+    for part in _PARTS.split(claim.text) if chunks else ():
         content = claim.content if part == claim.text else read_claim(part).whole.content
         own = [word for word in content if word not in small]
-        if len(own) > 1:
-            nearest = max(told, key=_shared_with(set(own)))
+        nearest = _nearest(set(own), chunks) if len(own) > 1 else None
+        if nearest:
             in_place = _in_places_of(own, [word for word in nearest.content if word not in small])
             replaced.update(word for word in in_place if word not in nearest.stems | light.restated)
-    return frozenset(word for word in replaced if any(word in sentence.stems for sentence in told))
+    return frozenset(
+        word
+        for word in replaced
+        if any(word in sentence.stems for chunk in chunks for sentence in sentences_in(chunk))
+    )
 
 
-def _shared_with(own: AbstractSet[str]) -> Callable[[Reading], int]:
-    return lambda sentence: len(own & sentence.stems)
+def _nearest(own: AbstractSet[str], chunks: tuple[str, ...]) -> Reading | None:
+    """The sentence with most of the words, the first of several; None if no chunk says anything."""
+    best, most = None, -1
+    for chunk, reading in zip(chunks, read_all(chunks), strict=True):
+        for sentence in sentences_in(chunk) if len(own & reading.stems) > most else ():
+            n_shared = len(own & sentence.stems)
+            if n_shared > most:
+                best, most = sentence, n_shared
+    return best
 
 
 def _in_places_of(own: Sequence[str], nearest: Sequence[str]) -> Iterator[str]:
@@ -198,6 +220,9 @@ def _with_neighbours(content: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 )  # the advice to a case asks, and the count of causes once the rows of its window are judged
 def supports(text: str, statement: str, least: float) -> bool:
     """Whether a text supports a statement with a value of at least `least`. Told fast where too little is found."""
+    said = content_stems(statement)
+    if len(said - read_all((text,))[0].stems) > _MOST_MISSING * len(said):
+        return False
     found = ground(read_claim(statement).whole, read_all((text,)))
     return found.share >= least and support(statement, (text,)).value >= least
 
