@@ -205,7 +205,9 @@ def _numbers(match: re.Match[str]) -> list[_Number]:
     values: list[_Number] = [_exactly(canonical)] if _DECIMAL.fullmatch(canonical) else []
     if _AMBIGUOUS.fullmatch(digits):
         values = [Fraction(digits.replace(",", ".")), Fraction(digits.replace(",", "").replace(".", ""))]
-    return [value * int(match["power"]) for value in values] if match["power"] else values
+    in_short = match.groupdict().get("in_short")
+    power = int(match["power"] or 1) * (_IN_SHORT[in_short] if in_short else 1)
+    return [value * power for value in values] if power > 1 else values
 
 
 def _exactly(decimal: str) -> _Number:
@@ -363,19 +365,25 @@ _UNITS: Mapping[tuple[str, str, _Number], str] = {
     ("length", "", 1_609_344): "mi mile meile milla",
     ("volume", "", 1): "ml milliliter millilitre mililitro",
     ("volume", "", 1_000): "l liter litre litro",
-    ("span", "", 1): "sec second sekunde seconde segundo",
-    ("span", "", 60): "min mins minute minuto",
-    ("span", "", 3_600): "h hr hrs hour std stunde heure hora",
-    ("span", "", 86_400): "day tag jour dia dias",
-    ("span", "", 604_800): "week woche semaine semana",
-    ("span", "", 2_629_800): "month monat mois mes meses",
-    ("span", "", 31_557_600): "year jahr an ans annee ano anos",
+    ("span", "", 1): "sec second sekunde seconde segundo secondo secondi sekund",
+    ("span", "", 60): "min mins minute minuto minuti minuut minut",
+    ("span", "", 3_600): "h hr hrs hour std stunde heure hora ora ore uur uren godzin godziny",
+    ("span", "", 86_400): "day days tag tage tagen jour dia dias giorno giorni dag dagen dni",
+    ("span", "", 604_800): "week woche semaine semana settimana settimane weken tygodni tygodnie",
+    ("span", "", 2_629_800): "month monat mois mes meses mese mesi maand miesiac miesiecy miesiace",
+    ("span", "", 31_557_600): "year jahr an ans annee ano anos anno anni jaar jaren lat lata",
     ("memory", "", 1): "kb ko kilobyte",
     ("memory", "", 1_000): "mb mo megabyte",
     ("memory", "", 1_000_000): "gb go gigabyte",
     ("memory", "", 1_000_000_000): "tb terabyte",
-    ("heat", "C", 1): "°_c °c celsius degree grad degre grado °",
-    ("heat", "F", 1): "°_f °f fahrenheit",
+    ("heat", "C", 1): "°_c °c celsius degree grad degre grado ° degree_celsius degrees_celsius grad_celsius"
+    " degre_celsius degres_celsius grado_celsius grados_celsius",
+    (
+        "heat",
+        "F",
+        1,
+    ): "°_f °f fahrenheit degree_fahrenheit degrees_fahrenheit grad_fahrenheit degre_fahrenheit"
+    " degres_fahrenheit grado_fahrenheit grados_fahrenheit",
     (_MONEY, "euro", 1): "euro eur €",
     (_MONEY, "dollar", 1): "dollar dolar usd $ buck",
     (_MONEY, "pound", 1): "pound pfund gbp £",
@@ -401,8 +409,10 @@ def _meanings() -> dict[str, list[tuple[str, str, _Number]]]:
 _ENDS = ("", "s", "e", "n", "en", "es")
 _MEANINGS = _meanings()
 _LAST = "(?= |$)"
+_IN_SHORT = {"k": 1_000, "m": 1_000_000, "mn": 1_000_000, "mio": 1_000_000, "bn": 1_000_000_000}
+"""Behind an amount of money: "€21m"."""
 _N = r"(?P<n>\d+(?:[.,]\d+)*)(?: (?P<power>1(?:000){1,3}))?"
-_UNIT = r"°(?: [cf])?|[^ \d]+(?: celsius| cent| ciento)?"
+_UNIT = r"°(?: [cf])?|[^ \d]+(?: celsius| fahrenheit| cent| ciento)?"
 _SMALLER = r"min\w*|cents?|ct|centim\w*|centavos|pence|cm|g|gram\w*|days?|tage?n?|jours?|dias?|mon\w*|mois|mes(?:es)?"
 _WITH_HUNDREDTHS = "euros?|€|dollars?|dolares|[$]|pounds?|pfund|£|h|heures?|hours?|stunden?|horas?"
 _ONE = rf"(?:1|a|an|{'|'.join(ONES)}|einer|eines|einem)"
@@ -437,7 +447,7 @@ _PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]
         "0",
     ),
     (_measure, rf"{_N} (?P<unit>{_WITH_HUNDREDTHS}) (?P<minor>\d\d){_LAST}", "0"),
-    (_measure, rf"(?P<unit>[€$£¥]) {_N}{_LAST}", "€ $ £ ¥"),
+    (_measure, rf"(?P<unit>[€$£¥]) {_N}(?: (?P<in_short>{'|'.join(_IN_SHORT)}))?{_LAST}", "€ $ £ ¥"),
     (
         _measure,
         rf"{_ONE} (?P<unit>{_UNIT}){_LAST}(?: (?P<half>{_HALF}){_LAST})?",

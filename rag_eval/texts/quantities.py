@@ -175,7 +175,9 @@ MEASURE_OF: Mapping[str, str] = {word: unit for unit, listed in _MEASURES.items(
 MEASURE_STEMS = frozenset(_MEASURES)
 TIMES = frozenset(("year", "month", "月", "week", "day", "h", "点", "min", "second"))
 LENGTHS = frozenset(("km", "cm", "mm", "meter", "mile"))
-CURRENCIES = frozenset((*CURRENCY_SIGNS.values(), "yuan", "cent"))
+CURRENCIES = frozenset(
+    (*CURRENCY_SIGNS.values(), "yuan", "cent", "złoty", "рубль", "franc", "krona", "krone")
+)
 """Stems of which an amount has one or another."""
 _NOT_BEFORE = {
     "年": "级級生",
@@ -287,6 +289,11 @@ _UNITS = {
     "euro": "eur",
     "pound": "gbp",
     "yen": "jpy",
+    "złoty": "zł złote złotych pln",
+    "рубль": "руб рубля рублей rub",
+    "franc": "francs franken chf",
+    "krona": "kronor sek",
+    "krone": "kroner nok dkk",
     "januari": "jan",
     "februari": "feb",
     "april": "apr",

@@ -295,6 +295,7 @@ FORBIDDING = frozenset(
     words("""
         forbidden prohibited banned verboten untersagt interdit interdite interdits interdites prohibido prohibida
         prohibidos prohibidas нельзя запрещено
+        excluded ausgeschlossen exclu exclue exclus exclues excluido excluida excluidos excluidas
     """)
 )
 WITHOUT = frozenset(words("without ohne sans sin senza sem zonder bez без"))

@@ -305,7 +305,8 @@ def stance(text: str, query: str) -> Stance | None:
     content = _content(own, query)
     if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
         return Stance(NEGATION not in content, is_bare=True, is_word=True)  # "It does."
-    if not content or find_similar(asked, content).share <= _MOST_UNASKED or len(sentences(text)) > 1:
+    share = _share_of_leave(find_similar(asked, content).share, content, asked) if content else 0.0
+    if share <= _MOST_UNASKED or len(sentences(text)) > 1:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
 
@@ -318,15 +319,22 @@ def polar_support(affirms: bool, query: str, chunks: tuple[str, ...]) -> tuple[f
     asked = polar_stems(query)
     best = (0.0, False, asked)
     for chunk in chunks:
+        before: AbstractSet[str] = frozenset()
         for sentence in read_claim(chunk).sentences:
-            found = find_similar(asked, sentence.stems)
-            share = found.share
-            if found.missing and share and _speaks_of_leave(sentence.stems, asked):
-                share = min(1.0, share + 1 / len(asked))
+            goes_on = not _PRONOUNS.isdisjoint(words(sentence.pieces[0]))
+            stems = before | sentence.stems if goes_on else sentence.stems
+            before = stems
+            found = find_similar(asked, stems)
+            share = _share_of_leave(found.share, sentence.stems, asked) if found.missing else found.share
             if share > best[0]:
                 is_opposite = _negates(sentence.text, query, asked) == affirms
                 best = (share, is_opposite, found.missing)
     return best
+
+
+def _share_of_leave(share: float, stems: AbstractSet[str], asked: AbstractSet[str]) -> float:
+    """0..1: the share of the query's words that a text has, if one of its words stands for a missing one."""
+    return min(1.0, share + 1 / len(asked)) if share and _speaks_of_leave(stems, asked) else share
 
 
 def _speaks_of_leave(stems: AbstractSet[str], asked: AbstractSet[str]) -> bool:
@@ -386,6 +394,10 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
 
 
 _CLAUSE_ENDS = re.compile("[，、,；;]")
+_PRONOUNS = frozenset(
+    words("it they he she this these those er sie es diese dieser dieses il elle ils elles ce cela")
+)
+"""At the beginning of a sentence, which then goes on about what the one before it is about."""
 _MOST_UNASKED = 0.5
 """A text that has more of a query for yes or no answers it, without saying yes or no."""
 _OPENING = frozenset(map(stem, OPENING_YES_OR_NO))
