@@ -706,3 +706,10 @@ def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
             score(metric, case(text, query=text[:1000], reference=text[:2000], chunks=(text,)))
         toxicity(text)
     assert time.process_time() - started < 8
+
+
+@pytest.mark.parametrize("mark", ["\n", "？", "。"])
+def test_a_query_of_nothing_but_marks_is_read_in_linear_time(mark: str):
+    started = time.process_time()
+    score("answer_correctness", case("Ten hours.", query=mark * 60_000, reference="10 hours"))
+    assert time.process_time() - started < 8

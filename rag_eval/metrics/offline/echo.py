@@ -194,7 +194,7 @@ def _suspects(response: str, query: str) -> Iterable[tuple[int, int]]:
     whole, said = read_claim(response)
     asked = query_stems(query)
     n_shared = len(asked & whole.stems)
-    if 4 * n_shared < len(asked) or (2 * n_shared < len(asked) and not _SEVERAL.search(query)):
+    if 4 * n_shared < len(asked) or (2 * n_shared < len(asked) and not _has_several(query)):
         return ()
     parts = [part for part in _parts(query) if 2 * len(part.content & whole.stems) >= len(part.content)]
     if len(said) > 1:
@@ -252,11 +252,17 @@ def _parts(query: str) -> list[_Part]:
     """The query, and of several sentences those with a share of its content, with one word only if they ask."""
     asked = query_stems(query)
     whole = _Part(query, asked, _joined(read(query).content))
-    if not _SEVERAL.search(query):
+    if not _has_several(query):
         return [whole]
     parts = [_Part(one.text, one.stems & asked, _joined(one.content)) for one in read_sentences(query)]
     parts = [one for one in parts if len(one.content) >= _LEAST_OF_PART * len(asked)]
     return [whole, *(one for one in parts if len(one.content) > 1 or asking_of(one.text))]
+
+
+def _has_several(query: str) -> bool:
+    """Whether a sentence may end before the last word. Linear, however many marks are in a row."""
+    last = _LAST_CHARACTER.search(query)
+    return last is not None and _SENTENCE_END.search(query, 0, last.start()) is not None
 
 
 def _spans(said: Sequence[Reading], suspects: Sequence[bool], text: str) -> Iterator[tuple[int, int]]:
@@ -563,7 +569,8 @@ _FIRST_PERSON = frozenset(("i", "we"))
 _BEFORE_QUESTION = frozenset(("about", "explain", "for", "of", "on", "to"))
 """Stems. Behind such a word, "who wrote it" is not said of the person before it."""
 _ANNOUNCING_PHRASES = (" as to ", " as for ", " about ")
-_SEVERAL = re.compile(r"[.!?。！？؟।\n]\W*\w")
+_SENTENCE_END = re.compile(r"[.!?。！？؟।\n]")
+_LAST_CHARACTER = re.compile(r"\w\W*\Z")
 _LETTERS = re.compile(r"[^\W_]+")
 _HIDING = "\ue000"
 """For private use, so that no text means anything by it."""
