@@ -182,9 +182,9 @@ class Evidence:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # like evidence
 class Score:
-    """One metric on one case. `value` is in 0..1, and None unless the outcome is `scored`."""
+    """One metric on one case. `value` is in 0..1, and None unless the outcome is `scored`. Never changed."""
 
     metric: str
     outcome: Outcome

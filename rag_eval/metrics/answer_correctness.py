@@ -16,7 +16,7 @@ from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.scripts import count_words
-from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
+from rag_eval.metrics.offline.wording import Likeness, find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.amounts import differ, may_have_amount, restated
@@ -167,29 +167,19 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         if polar := _polar(case.reference or "", answer, case.query):
             return polar
         reference, response = read_claim(case.reference or "").whole, read_claim(answer).whole
-        asked = query_stems(case.query)
         apart = "" if answer == case.response else APART
         if not reference.content:
             return self._compare_every_word(reference, response, apart)
         length = count_words(reference.content)
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
-        find = find_similar if textual < 1 else find_exactly  # a text has words enough
-        wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
-        given = _given(response, wanted, reference)
-        equal, extra, is_other = _amounts(reference, response, wanted - given)
-        found = find(wanted, given | equal)
-        value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
-        if is_other or _lacks_number(
-            wanted - asked, found.missing, reference, response.stems - extra, case.query
-        ):
-            value *= WRONG_FACTOR
-        elif _has_key(reference, given | equal, case.query):
-            value = max(value, KEY_SHARE)
-        if _negates(reference, response):
-            value *= WRONG_FACTOR
+        if textual < 1:
+            value, found = _of_words(reference, response, case.query)
+        else:  # it has words enough
+            value, found = 0.0, find_exactly(reference.stems, response.stems)
         evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
-            balance, extra = _balance(reference, response, found.exactly().share_beside(asked, ASKED_IN_LONG))
+            share = found.exactly().share_beside(query_stems(case.query), ASKED_IN_LONG)
+            balance, extra = _balance(reference, response, share)
             value = lenient((1 - textual) * value + textual * balance, length)
             evidence.append(_response_evidence(response, extra))
         return Score.scored(self.name, value, evidence=tuple(evidence))
@@ -232,19 +222,33 @@ def _half_said(reference: str) -> Score:
     return Score.scored(_AnswerCorrectness.name, YES_OR_NO_SHARE, evidence=(seen,))
 
 
-def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[str]:
+def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float, Likeness]:
+    """0..1: how much the response says of what a reference that is no text says; and how its words are found."""
+    asked = query_stems(query)
+    wanted = _wanted(reference, response, query)
+    given = _given(response, wanted, reference)
+    equal, extra, is_other = _amounts(reference, response, wanted, given)
+    given = given | equal if equal else given
+    found = find_similar(wanted, given)
+    value = found.share_beside(asked, ASKED_IN_SHORT)
+    if is_other or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query):
+        value *= WRONG_FACTOR
+    elif _has_key(reference, given, query):
+        value = max(value, KEY_SHARE)
+    return value * WRONG_FACTOR if _negates(reference, response) else value, found
+
+
+def _wanted(reference: Reading, response: Reading, query: str) -> AbstractSet[str]:
     """The words of a short reference that say something to the query: "1912" of "in the year 1912".
 
     Without the given names of whom it asks for if the response only has the family name.
     """
     if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return reference.stems
-    light = small_stems(case.query)
+    light = small_stems(query)
     if missing := reference.stems - response.stems:
-        units = frozenset() if case.query.isascii() else MEASURE_STEMS
-        light |= missing & (
-            carrying(case.query) | given_names(reference.text, case.query, (response.text,)) | units
-        )
+        units = frozenset() if query.isascii() else MEASURE_STEMS
+        light |= missing & (carrying(query) | given_names(reference.text, query, (response.text,)) | units)
         light -= _replaced(missing, response.stems - reference.stems)
     return reference.stems - light or reference.stems
 
@@ -257,15 +261,16 @@ def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> A
 
 
 def _amounts(
-    reference: Reading, response: Reading, missing: AbstractSet[str]
+    reference: Reading, response: Reading, wanted: AbstractSet[str], given: AbstractSet[str]
 ) -> tuple[AbstractSet[str], AbstractSet[str], bool]:
-    """The missing words of amounts of a short reference that the response writes in another way, with which words.
+    """The wanted words of amounts of a short reference that the response writes in another way, with which words.
 
     And whether it has other amounts instead.
     """
     texts = reference.text, response.text
-    is_short = missing and len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE
-    if not is_short or not all(map(may_have_amount, texts)):
+    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE or not (missing := wanted - given):
+        return frozenset(), frozenset(), False
+    if not all(map(may_have_amount, texts)):
         return frozenset(), frozenset(), False
     equal = restated(reference.text, texts[1:], missing)
     extra = restated(response.text, texts[:1], response.stems - reference.stems)
@@ -308,18 +313,19 @@ def _lacks_number(
     wanted: AbstractSet[str],
     missing: AbstractSet[str],
     reference: Reading,
-    given: AbstractSet[str],
+    gives: tuple[AbstractSet[str], AbstractSet[str]],
     query: str,
 ) -> bool:
     """Whether a short reference has a number, a currency, a percent sign, a month or the like that the response lacks.
 
     A lack of all numbers counts if the query asks for a number or a date; one of several, a month, a weekday or a
-    unit of time only if the response gives another one instead.
+    unit of time only if the response gives another one instead. `gives` are the words of the response, and those of
+    them that do not count.
     """
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     own = set(numbers(wanted))
-    given = given - query_stems(query)
+    given = gives[0] - gives[1] - query_stems(query)
     if own and not missing.isdisjoint(wanted & SIGNS):
         return True
     if _replaced(missing, given - wanted):
@@ -378,9 +384,9 @@ def _balance(reference: Reading, response: Reading, recall: float) -> tuple[floa
     if reference.pairs:
         pairs = len(reference.pairs & response.pairs) / len(reference.pairs)
         recall = WORD_WEIGHT * recall + (1 - WORD_WEIGHT) * pairs
-    precision, extra, _ = ground(response, (reference,))
-    both = precision + recall
-    return min(2 * precision * recall / both, MOST_GAIN * recall) if both else 0.0, extra
+    found = ground(response, (reference,))
+    both = found.share + recall
+    return min(2 * found.share * recall / both, MOST_GAIN * recall) if both else 0.0, found.missing
 
 
 def _reference_evidence(reference: Reading, missing: AbstractSet[str], apart: str) -> Evidence:

@@ -144,12 +144,12 @@ class _Sought(NamedTuple):
     pairs: AbstractSet[tuple[str, str]]
     is_ascii: bool
 
-    def share_in(self, chunk: Reading) -> float:
-        if self.is_ascii:
-            words = len(self.words & chunk.stems) / len(self.words)
-        else:  # endings matter more than in English
-            words = find_similar(self.words, chunk.stems).share
-        return (words + len(self.pairs & chunk.pairs) / len(self.pairs)) / 2 if self.pairs else words
+    def share_in(self, stems: AbstractSet[str], pairs: AbstractSet[tuple[str, str]]) -> float:
+        """0..1: how much of it is among the words and pairs of a chunk."""
+        # Of other scripts than the plain one, endings matter more.
+        is_plain, wanted = self.is_ascii, self.words
+        words = len(wanted & stems) / len(wanted) if is_plain else find_similar(wanted, stems).share
+        return (words + len(self.pairs & pairs) / len(self.pairs)) / 2 if self.pairs else words
 
 
 def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
@@ -168,10 +168,11 @@ def _seek(words: AbstractSet[str], pairs: AbstractSet[tuple[str, str]]) -> _Soug
 
 def _held(chunk: Reading, asked: _Sought, sought: Sequence[_Sought]) -> float:
     """Share (0..1) of what is sought that the chunk holds, however much else it says."""
-    asked_share = asked.share_in(chunk) if asked.words else 0.0
+    stems, pairs = chunk.stems, chunk.pairs
+    asked_share = asked.share_in(stems, pairs) if asked.words else 0.0
     if not sought:
         return asked_share
-    best = max([one.share_in(chunk) for one in sought])
+    best = max([one.share_in(stems, pairs) for one in sought])
     return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
 
 

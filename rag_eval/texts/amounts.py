@@ -77,7 +77,9 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
 
 
 def _may_be_of_amounts(stems: AbstractSet[str]) -> bool:
-    return _DIGIT.search(" ".join(stems)) is not None or not _stems_of_amounts().isdisjoint(stems)
+    joined = "".join(stems)
+    has_digit = not (joined.isascii() and joined.isalpha()) and _DIGIT.search(joined) is not None
+    return has_digit or not _stems_of_amounts().isdisjoint(stems)
 
 
 @cache

@@ -397,8 +397,9 @@ def _may_be_broad(text: str) -> bool:
 
 
 _SPACED = re.compile(
-    r"\[\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s| \])|\[ \d"
-    rf"|\[ ?{SOURCE_NAME}\d"
+    r"\[(?=[^\d\]\n]{0,30}+\d)"
+    r"(?:\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s| \])| \d"
+    rf"| ?{SOURCE_NAME}\d)"
 )
 _SPACED_ROUND = re.compile(rf"\({_SPOKEN}\d")
 """Apart, because a pattern with one first sign is searched many times as fast as one with two."""

@@ -27,12 +27,12 @@ def without_sources(response: str) -> str:
     if not any(map(response.count, "([:：\n")):  # told fast
         return response
     brief = _without_asides(response)
-    return _without_ends(brief if has_words(brief) else response)
+    return _without_ends(response if brief == response or not has_words(brief) else brief)
 
 
 def _without_ends(response: str) -> str:
     tail = _tail(response)
-    said = response[:tail] if has_words(response[:tail]) else response
+    said = response[:tail] if tail and has_words(response[:tail]) else response
     may_list = _HINT.search(said) is not None
     if not may_list and "](http" not in said:
         return said
@@ -65,7 +65,7 @@ def names_sources(text: str) -> bool:
 
 
 def _without_asides(text: str) -> str:
-    if not any(brackets.search(text) for brackets in _BRACKETS):  # most often
+    if not (_ROUND.search(text) or _SQUARE.search(text)):  # most often
         return text
     return _ASIDE.sub(lambda aside: "" if _is_title(aside[1] or aside[2]) else aside[0], text)
 
@@ -113,10 +113,21 @@ def _is_title(note: str) -> bool:
 def _tail(response: str) -> int:
     """Where sources begin in the last line of a response, after what it says there; 0 if they do not."""
     last = max(response.rstrip().rfind("\n") + 1, len(response) - _LONGEST_TAIL)
-    colons = chain(places_of(response, ":", last), places_of(response, "：", last))
+    begins = _in_last_sentence(response, last)
+    if response.find(":", begins) < 0 and response.find("：", begins) < 0:  # most often
+        return 0
+    colons = chain(places_of(response, ":", begins), places_of(response, "：", begins))
     is_told = any(_ends_in_name(response[max(last, colon - _LONGEST_NAME) : colon]) for colon in colons)
     found = _TAIL.search(response, last) if is_told else None
     return found.start() if found else 0
+
+
+def _in_last_sentence(response: str, last: int) -> int:
+    """A place behind which the last sentence of the last line begins: sources are named in one sentence."""
+    place = response.rfind(". ", last)
+    while place >= 0 and not _CAPITAL.match(response, place + 2):
+        place = response.rfind(". ", last, place)
+    return max(place, last)
 
 
 def _ends_in_name(before: str) -> bool:
@@ -210,7 +221,7 @@ _IN_BRACKETS = (
 )
 """In brackets, wherever it is: "(Source: Rules)", "(Rules, p. 3)"."""
 _ASIDE = re.compile(rf"(?<![ \t])[ \t]*+[(\[]{_IN_BRACKETS}", re.IGNORECASE)
-_BRACKETS = tuple(re.compile(rf"\{sign}{_IN_BRACKETS}", re.IGNORECASE) for sign in "([")
+_ROUND, _SQUARE = (re.compile(rf"\{sign}{_IN_BRACKETS}", re.IGNORECASE) for sign in "([")
 """The same but for the space before it. A pattern with one first sign is searched many times as fast."""
 _RAISED = re.compile(r"(?<=\S)(?<![¹²³⁰-⁹])[¹²³⁰-⁹]{1,3}(?![¹²³⁰-⁹])")
 _DEFINES = re.compile(
@@ -230,6 +241,7 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 """The same at the end of the last line of the answer: "Four weeks. Sources: [1] rules.pdf, [2] fees.pdf"."""
+_CAPITAL = re.compile("[A-ZÀ-ÞА-Я]")
 _ENDS_IN_NAME = re.compile(rf"(?:{_NAMED}|cited|citées|литературы|문헌|자료|khảo)\Z", re.IGNORECASE)
 _BLANKS = " \t\n\r\v\f\u00a0\u202f\u3000*_"
 _LONGEST_NAME = 40

@@ -13,8 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from itertools import chain, compress, groupby, islice, pairwise
-from operator import not_
+from itertools import chain, groupby, islice, pairwise
 from sys import intern
 from typing import Literal, NamedTuple, TypeVar
 
@@ -245,8 +244,12 @@ def numbers(stems: Iterable[str]) -> list[str]:
 
 def quote(text: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
-    has_one = map(not_, map(stems.isdisjoint, text.stems_by_piece))
-    spelled = list(islice(compress(text.pieces, has_one), most + 1))
+    has_one = (
+        piece
+        for piece, own in zip(text.pieces, text.stems_by_piece, strict=True)
+        if own and (own[0] in stems or (len(own) > 1 and not stems.isdisjoint(own)))
+    )
+    spelled = list(islice(has_one, most + 1))
     whole = "".join(spelled)
     if not whole.isalnum():
         spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in spelled]

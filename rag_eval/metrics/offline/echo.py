@@ -261,8 +261,9 @@ def _parts(query: str) -> list[_Part]:
 
 def _has_several(query: str) -> bool:
     """Whether a sentence may end before the last word. Linear, however many marks are in a row."""
-    last = _LAST_CHARACTER.search(query)
-    return last is not None and _SENTENCE_END.search(query, 0, last.start()) is not None
+    end = _SENTENCE_END.search(query)
+    last = _LAST_CHARACTER.search(query) if end else None
+    return end is not None and last is not None and end.start() < last.start()
 
 
 def _spans(said: Sequence[Reading], suspects: Sequence[bool], text: str) -> Iterator[tuple[int, int]]:

@@ -1,18 +1,16 @@
 """Whether a response declines to answer."""
 
 import re
-from collections.abc import Iterable
-from itertools import chain
 
 from rag_eval.metrics.offline.refusals import (
+    BEGINNING,
+    FOUND_BEGINNINGS,
     NO_OR_NOTHING,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
-    Patterns,
     all_wordings,
     search_patterns,
-    search_patterns_by_beginning,
     unspaced_wordings,
     with_no,
 )
@@ -67,6 +65,8 @@ def _found_nothing(response: Reading) -> bool:
     text = " ".join(normalise(sentence[0]).split())
     if text.count(" ") >= _SENTENCE_WORDS:
         return False
+    if FOUND_BEGINNINGS.isdisjoint(BEGINNING.findall(text)) or not NO_OR_NOTHING.search(text):  # most often
+        return False
     is_bare = text.count(" ") < _BARE_WORDS
     return any(
         words.found.search(text)
@@ -74,17 +74,8 @@ def _found_nothing(response: Reading) -> bool:
             (words.no.search(text) and words.sought.search(text))
             or (words.nothing.search(text) and (is_bare or words.about.search(text)))
         )
-        for words in _languages_of(text)
+        for words in search_patterns()
     ) and not _goes_on(response, sentence.end())
-
-
-def _languages_of(text: str) -> Iterable[Patterns]:
-    """What languages contain in a sentence about a vain search, of those in which the text may say no or nothing."""
-    if not text.isascii():
-        return search_patterns() if NO_OR_NOTHING.search(text) else ()
-    by_beginning = search_patterns_by_beginning()
-    beginnings = by_beginning.keys() & {word[:3] for word in _LETTERS.findall(text)}
-    return chain.from_iterable(map(by_beginning.__getitem__, beginnings))
 
 
 def refers_elsewhere(sentence: Reading) -> bool:
@@ -125,8 +116,7 @@ _WITHOUT_SIGNS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7
 _NO = re.compile("o (?<=[Nn]o )(?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)")
 """What of Spanish an English negation can be. It begins with plain letters, which are searched fastest."""
 _BESIDE_NO = ("lo sient", "Lo sient", "lament", "Lament")
-_SENTENCE = re.compile(r"\s*[^.!?。！？।؟\n]+")
-_LETTERS = re.compile("[a-z]+")
+_SENTENCE = re.compile(rf"\s*[^.!?。！？।؟\n]{{1,{_WITHIN + 1}}}")
 _SENTENCE_WORDS = 16
 """A longer sentence says more than that nothing was found."""
 _BARE_WORDS = 4

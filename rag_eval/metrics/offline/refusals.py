@@ -6,7 +6,6 @@ each refusal of the language contains, so that other texts need not be searched.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -219,7 +218,7 @@ class _Search(NamedTuple):
     """What it was about, and where."""
 
 
-class Patterns(NamedTuple):
+class _Patterns(NamedTuple):
     """The same as patterns over normalised text."""
 
     no: re.Pattern[str]
@@ -334,9 +333,9 @@ def unspaced_wordings() -> re.Pattern[str]:
 
 
 @cache
-def search_patterns() -> tuple["Patterns", ...]:
+def search_patterns() -> tuple["_Patterns", ...]:
     """Of each language, what a sentence about a vain search contains."""
-    return tuple(Patterns(*map(_any_of, search)) for search in SEARCHES.values())
+    return tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
 
 
 def _any_of(listed: str) -> re.Pattern[str]:
@@ -347,17 +346,13 @@ def _any_of(listed: str) -> re.Pattern[str]:
 
 _WHOLE = 3
 """Letters of a word that is no beginning of another one."""
+BEGINNING = re.compile(r"\b\w{1,3}")
+FOUND_BEGINNINGS = frozenset(
+    beginning
+    for search in SEARCHES.values()
+    for word in unicodedata.normalize("NFC", search.found).split()
+    for beginning in BEGINNING.findall(word)[:1]
+)
+"""Of the words for what a search found, of all languages."""
 NO_OR_NOTHING = _any_of(" ".join(f"{search.no} {search.nothing}" for search in SEARCHES.values()))
 """Of all languages."""
-
-
-@cache
-def search_patterns_by_beginning() -> Mapping[str, Sequence["Patterns"]]:
-    """Those of languages in plain letters, by the first letters of their words for no and nothing."""
-    found: dict[str, list[Patterns]] = {}
-    for search, patterns in zip(SEARCHES.values(), search_patterns(), strict=True):
-        for beginning in {
-            word[:_WHOLE] for word in re.findall(r"(?<!\S)[a-z]+", f"{search.no} {search.nothing}")
-        }:
-            found.setdefault(beginning, []).append(patterns)
-    return found

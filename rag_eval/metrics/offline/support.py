@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -67,6 +68,8 @@ class _Faults(NamedTuple):
     @property
     def factor(self) -> float:
         """What is left of the score, above 0 up to 1."""
+        if self is _FAULTLESS:
+            return 1.0
         left = 1 - PENALTY * (self.denials + self.omissions) / self.sentences
         if self.wrong_numbers:
             left *= 1 - PENALTY * self.wrong_numbers / self.numbers
@@ -75,7 +78,12 @@ class _Faults(NamedTuple):
         return left
 
 
-class _SentenceSupport(NamedTuple):
+_FAULTLESS = _Faults(0, 0, 0, 0, 1, 0, 0)
+"""Of a sentence without any fault, whose numbers and names nobody has counted."""
+
+
+@dataclass(slots=True)  # like a grounding
+class _SentenceSupport:
     """One sentence and what the chunks say to it."""
 
     sentence: Reading
@@ -150,10 +158,10 @@ def support(
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     if len(sentences) > 1:
-        faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
+        faults = _faults_of_all(sentences, told)
     elif is_response and (elsewhere := _put_together(claim.whole, light, chunks, small_stems(query))):
         left = 1 - PENALTY * (1 - light.weight)
-        sentences = [one._replace(value=one.value * left, elsewhere=elsewhere) for one in sentences]
+        sentences = [replace(one, value=one.value * left, elsewhere=elsewhere) for one in sentences]
         return Support(whole.share * faults.factor * left, whole.share, sentences)
     return Support(whole.share * faults.factor, whole.share, sentences)
 
@@ -272,20 +280,40 @@ def _faults(
     denied: AbstractSet[tuple[str, str]],
 ) -> _Faults:
     """`told` are the numbers of the whole text, found once for all of its sentences; none when all are right."""
-    all_names = names(sentence)
     negates = NEGATION in sentence.stems
-    n_wrong_names = len([name for name in all_names if not wrong.isdisjoint(name)]) if all_names else 0
     is_denial = negates and not _CONTRAST.search(sentence.text) and denies(sentence, evidence)
     is_omission = not negates and not denied.isdisjoint(sentence.pairs)
+    all_names = names(sentence) if wrong else ()
+    n_wrong_names = len([name for name in all_names if not wrong.isdisjoint(name)]) if all_names else 0
+    n_wrong_numbers = len(told & wrong) if told else 0
+    if not (is_denial or is_omission or n_wrong_names or n_wrong_numbers):
+        return _FAULTLESS
     # In the order of the fields: names of arguments take half as long again, for every sentence.
     return _Faults(
         len(told & sentence.stems),
-        len(told & wrong),
-        len(all_names),
+        n_wrong_numbers,
+        len(all_names or names(sentence)),
         n_wrong_names,
         1,
         is_denial,
         is_omission,
+    )
+
+
+def _faults_of_all(sentences: Sequence[_SentenceSupport], told: AbstractSet[str]) -> _Faults:
+    """Those of a text, from those of its sentences."""
+    faulty = [one.faults for one in sentences if one.faults is not _FAULTLESS]
+    if not faulty:
+        return _FAULTLESS
+    _, wrong_numbers, _, wrong_names, _, denials, omissions = map(sum, zip(*faulty, strict=True))
+    return _Faults(
+        sum([len(told & one.sentence.stems) for one in sentences]) if wrong_numbers else 0,
+        wrong_numbers,
+        sum([one.faults.names or len(names(one.sentence)) for one in sentences]) if wrong_names else 0,
+        wrong_names,
+        len(sentences),
+        denials,
+        omissions,
     )
 
 

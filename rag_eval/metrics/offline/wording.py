@@ -29,7 +29,7 @@ _ARABIC = re.compile("[وفبك]?(?:ال|لل)(?=\\w{2})|(?=[\u0600-\u06ff])")
 """The article, with what is written together with it, or nothing before a word of that script."""
 
 
-class _Likeness(NamedTuple):
+class Likeness(NamedTuple):
     """How well wanted words are found."""
 
     wanted: AbstractSet[str]
@@ -43,9 +43,9 @@ class _Likeness(NamedTuple):
         """0..1: share of the words found, where one in another form counts SIMILAR."""
         return 1 - _lost(len(self.missing), len(self.alike)) / len(self.wanted)
 
-    def exactly(self) -> "_Likeness":
+    def exactly(self) -> "Likeness":
         """The same with the words in another form counted as missing."""
-        return _Likeness(self.wanted, self.missing | self.alike, frozenset()) if self.alike else self
+        return Likeness(self.wanted, self.missing | self.alike, frozenset()) if self.alike else self
 
     def share_beside(self, asked: AbstractSet[str], weight: float) -> float:
         """0..1: the same share where each word of the query weighs only `weight`.
@@ -85,16 +85,16 @@ def query_stems(query: str) -> AbstractSet[str]:
     return content - _ASKING or frozenset(stems_of(query))
 
 
-def find_similar(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness:
+def find_similar(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
     """Which of the wanted words are given, in the same or in another form; at least one must be wanted."""
     missing = wanted - given
     alike = _alike(missing, wanted - missing, given) if missing else frozenset[str]()
-    return _Likeness(wanted, missing - alike, alike)
+    return Likeness(wanted, missing - alike, alike)
 
 
-def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> _Likeness:
+def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
     """The same for words in the same form only."""
-    return _Likeness(wanted, wanted - given, frozenset())
+    return Likeness(wanted, wanted - given, frozenset())
 
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
