@@ -615,3 +615,30 @@ def test_a_choice_in_chinese_is_not_answered_by_yes_or_no() -> None:
     texts = ("红色", "大门是红色。")
     assert "answer_correctness" in red("是红色还是蓝色？", "蓝色", *texts)
     assert not red("是红色还是蓝色？", "红色", *texts) & CAUGHT_BY
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "chunk"),
+    [
+        (
+            "Who was the architect of the town hall?",
+            "Edmund Hale",
+            "Edmund Hale drew the plans; his pupil Robert Finch added the clock tower in 1911.",
+            "The town hall was built to plans by the architect Edmund Hale. His pupil Robert Finch added the tower.",
+        ),
+        (
+            "How old must my daughter be to ride?",
+            "At least 16",
+            "She must be at least 16 years old. At 16 and 17 she needs the consent of a guardian in the app.",
+            "Riders must be at least 16 years old to ride. At 16 and 17 they need the consent of a guardian.",
+        ),
+    ],
+)
+def test_a_clause_of_a_longer_answer_addresses_the_query_by_its_source(
+    query: str, reference: str, right: str, chunk: str
+) -> None:
+    other = (
+        "The museum opens at nine in the morning; on Mondays it stays closed, and groups need an appointment."
+    )
+    assert not red(query, right, reference, chunk)
+    assert "answer_relevancy" in red(query, other, reference, chunk)

@@ -1,6 +1,7 @@
 """Answer relevancy: whether the response addresses the query."""
 
 import json
+import re
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, NamedTuple
 
@@ -132,7 +133,7 @@ _LEAST_SHARE_OF_SOURCE = 0.5
 
 class _OfflineAnswerRelevancy(_AnswerRelevancy):
     explanation: ClassVar[str] = (
-        "Share of the query's content words that the response contains; a short response counts together with its "
+        "Share of the query's content words that the response contains; a short response, or a clause, counts with its "
         "source sentence in the chunks. Half if the expected kind of answer is missing, 0 for a refusal or an echo."
     )
 
@@ -166,11 +167,12 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             share = raised(share, PAIRS_RAISED_BY)
         kind = expected_kind(case.query)
         is_answer = kind is not None and kind.is_given(answer, case.query)
-        if share < 1 and _is_short(answer, said, case.query):
-            source = _source(answer, said, case)
-            share = max(share, source.held * source.share)
+        if share < 1 and is_brief(answer):
+            is_short = _is_short(answer, said, case.query)
+            source = _source(answer, said, case) if is_short else _source_of_clause(answer, case)
+            share = max(share, source.value)
             is_answer = is_answer or (source.held > 0 and source.is_closest)
-            if share < BARE_SHARE and _is_bare(answer, said, case, source):
+            if share < BARE_SHARE and is_short and _is_bare(answer, said, case, source):
                 share = BARE_SHARE if is_answer or (kind is None and asking_of(case.query)) else share
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         if kind is None or not kind.is_certain or is_answer:
@@ -209,6 +211,11 @@ class _Source(NamedTuple):
     """0..1: of the response that it has; 0 if no sentence has half of it."""
 
     @property
+    def value(self) -> float:
+        """0..1: what a response is worth with it."""
+        return self.held * self.share
+
+    @property
     def is_closest(self) -> bool:
         """Whether no other sentence has more of the query's words."""
         return not any(
@@ -239,9 +246,22 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
         held = len(found) / n_words
         if held >= _LEAST_SHARE_OF_SOURCE:
             share = find_similar(best.asked, sentence.stems).share
-            if held * share >= best.held * best.share:
+            if (held * share, held) >= (best.value, best.held):
                 best = best._replace(share=share, held=held)
     return best
+
+
+def _source_of_clause(answer: str, case: Case) -> _Source:
+    """That of the clause of an answer which is worth most with it, of those that are as short as a short response."""
+    best = _Source(query_stems(case.query), case.chunks or ())
+    for clause in _CLAUSES.split(answer) if case.chunks else ():
+        said = read_claim(clause).whole.stems
+        if len(said) > 1 and _is_short(clause, said, case.query):
+            best = max(best, _source(clause, said, case), key=lambda source: source.value)
+    return best
+
+
+_CLAUSES = re.compile(r"[,;:.!?](?:\s|\Z)|[、，；。！？]|\s[–—-]\s")
 
 
 def _is_bare(answer: str, said: set[str], case: Case, source: _Source) -> bool:
