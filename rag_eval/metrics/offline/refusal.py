@@ -5,7 +5,7 @@ import re
 from rag_eval.metrics.offline.refusals import (
     BEGINNING,
     FOUND_BEGINNINGS,
-    NO_OR_NOTHING,
+    NO_OR_NOTHING_BEGINNINGS,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
@@ -65,7 +65,10 @@ def _found_nothing(response: Reading) -> bool:
     text = " ".join(normalise(sentence[0]).split())
     if text.count(" ") >= _SENTENCE_WORDS:
         return False
-    if FOUND_BEGINNINGS.isdisjoint(BEGINNING.findall(text)) or not NO_OR_NOTHING.search(text):  # most often
+    beginnings = BEGINNING.findall(text)
+    if FOUND_BEGINNINGS.isdisjoint(beginnings) or NO_OR_NOTHING_BEGINNINGS.isdisjoint(
+        beginnings
+    ):  # most often
         return False
     is_bare = text.count(" ") < _BARE_WORDS
     return any(

@@ -6,6 +6,7 @@ each refusal of the language contains, so that other texts need not be searched.
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -346,13 +347,15 @@ def _any_of(listed: str) -> re.Pattern[str]:
 
 _WHOLE = 3
 """Letters of a word that is no beginning of another one."""
-BEGINNING = re.compile(r"\b\w{1,3}")
-FOUND_BEGINNINGS = frozenset(
-    beginning
-    for search in SEARCHES.values()
-    for word in unicodedata.normalize("NFC", search.found).split()
-    for beginning in BEGINNING.findall(word)[:1]
-)
-"""Of the words for what a search found, of all languages."""
-NO_OR_NOTHING = _any_of(" ".join(f"{search.no} {search.nothing}" for search in SEARCHES.values()))
-"""Of all languages."""
+BEGINNING = re.compile(rf"\b\w{{1,{_WHOLE + 1}}}")
+
+
+def _beginnings(listed: Iterable[str]) -> frozenset[str]:
+    words_ = (unicodedata.normalize("NFC", word).replace("_", " ") for word in " ".join(listed).split())
+    found = map(BEGINNING.search, words_)
+    return frozenset(beginning[0] for beginning in found if beginning)
+
+
+FOUND_BEGINNINGS = _beginnings(search.found for search in SEARCHES.values())
+NO_OR_NOTHING_BEGINNINGS = _beginnings(f"{search.no} {search.nothing}" for search in SEARCHES.values())
+"""Of the words of all languages for what a search found, and for no and nothing."""
