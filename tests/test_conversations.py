@@ -378,6 +378,13 @@ def test_a_chat_in_a_text_next_to_queries_or_responses_is_no_case(tmp_path: Path
     assert (case.query, case.response, case.chunks, case.history) == ("q", chat, (chat,), ())
 
 
+@pytest.mark.parametrize("chat", ["User: Hi\nAssistant: Hello.", json.dumps(plain(*TURNS))])
+def test_a_chat_among_notes_on_queries_is_no_case(tmp_path: Path, chat: str) -> None:
+    write_table(tmp_path / "a.csv", ["Query", "Notes"], ["q", chat], ["r", chat])
+    with pytest.raises(TableError, match="no column of responses"):
+        read_table(tmp_path / "a.csv")
+
+
 def test_words_for_speakers_in_fields_begin_no_turn_of_a_text() -> None:
     text = "User: Whom do I ask? Assistant: Contact: info@lib.org, Admin: Anna.\nContact: by phone, too."
     assert [turn.role for turn in turns_of(text)] == ["user", "assistant"]

@@ -24,6 +24,7 @@ from test_scoring import WEIGHTS, flat, result
 from rag_eval import frames
 from rag_eval.errors import InputError
 from rag_eval.report.charts import Axis, NamedMark, sides_of_names
+from rag_eval.report.page import sections
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
@@ -300,6 +301,8 @@ WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]
     ("cost_usd_cents", ["1", "$0.02"], "cost", "USD cents", [0.01, 0.02]),
     ("cost_micro_usd", ["2100", "0"], "cost", "USD micro", [0.0021, 0]),
     ("Cost (microdollars)", ["2100", "1"], "cost", "$ micro", [0.0021, 1e-6]),
+    ("cost_nano_usd", ["2100000", "1"], "cost", "USD nano", [0.0021, 1e-9]),
+    ("cost_usd_nanos", ["2100000", "1"], "cost", "USD nanos", [0.0021, 1e-9]),
     ("tokens", ["850", "1,200 tokens", "1 token"], "cost", "tokens", [850, 1200, 1]),
     ("Cost_EUR", ["5 ct", "50 cent", "0,2"], "cost", "EUR", [0.05, 0.5, 0.2]),
     ("Cost", ["5 ct", "0,50 €", "2 Eurocent"], "cost", "EUR", [0.05, 0.5, 0.02]),
@@ -363,6 +366,8 @@ def test_amounts_have_units_and_words_as_people_write_them(
         "USD cents": "USD",
         "USD micro": "USD",
         "$ micro": "$",
+        "USD nano": "USD",
+        "USD nanos": "USD",
         "EUR ct": "EUR",
     }.get(unit, "ms" if role == "latency" and unit else unit)
     found = [each.get(role) for each in spending(table)]
@@ -1491,6 +1496,13 @@ def test_every_bot_of_a_chart_has_its_name_or_is_listed(run_cli: Run, tmp_path: 
     labelled = [series for series in chart.series if series.dLbls and series.dLbls.showSerName]
     assert 0 < len(labelled) < 12
     assert "Without room for a name:" in "".join(run.t for run in chart.x_axis.title.tx.rich.p[0].r)
+
+
+@pytest.mark.parametrize("bots", [30, 31])
+def test_the_page_charts_up_to_thirty_bots(bots: int) -> None:
+    findings = bots_with({f"B{n}": (0.9 - n / 100, 40.0 - n) for n in range(bots)})
+    drawn = sections.spending(facts_of(["B0"], 6, spent_units={"cost": "USD"}), findings)
+    assert ("<figure" in drawn) == (bots == 30)
 
 
 def value_at(book: Any, reference: str) -> object:
