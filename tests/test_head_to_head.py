@@ -529,6 +529,8 @@ def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
     document = run_of(tmp_path / "r.json")
     assert document["head_to_head"]["failed"] == 1
     assert document["head_to_head"]["pairs"][0]["queries"] == 11
+    for line in read_sheet(tmp_path / "r.xlsx", "Pairs"):
+        assert (line["Value"] == "failed") == ("question 3?" in line["Query"])
     assert ended.code == 3
     assert "add --retry-errors" in ended.err
     judge.always = None

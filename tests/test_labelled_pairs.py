@@ -342,6 +342,16 @@ def test_a_pair_whose_answers_were_edited_is_named_and_others_count(tmp_path: Pa
     assert sum(bool(pair.labels) for result in found for pair in result.pairs) == 5
 
 
+def test_pairs_whose_context_was_edited_are_named(tmp_path: Path) -> None:
+    """The responses of a row have one context."""
+    before, now = ("Opens at 9.",), ("Opens at 10.",)
+    results = with_cases(run_of(6, lambda *_: 1.0), lambda case: {"chunks": before})
+    path = fill(write_review(tmp_path / "r.xlsx", review_of(results)), prefers("Birch"))
+    labels, _ = joined([path], with_cases(results, lambda case: {"chunks": now if case.row > 5 else before}))
+    named = {line.partition(":")[0] for line in labels.warnings if "chunks were changed" in line}
+    assert named == {"the pair in row 6", "the pair in row 7"}
+
+
 def as_csv(path: Path, target: Path, columns: Sequence[int] = range(5), separator: str = ",") -> Path:
     """The sheet of a rater, saved as text, with these columns."""
     sheet = load_workbook(path)["anna"]

@@ -14,11 +14,12 @@ import pytest
 from report_cases import bare_result, facts_of, failed_result, plain_result, results_of, summary_of
 
 from rag_eval.cli.outcome import leaderboard_lines
-from rag_eval.records import CaseResult, PlannedLook, RunFacts
+from rag_eval.records import ALL_PAIRS, CaseResult, PlannedLook, RunFacts
 from rag_eval.results.findings import Findings, find
+from rag_eval.results.head_to_head import PairTally
 from rag_eval.results.paired import Change, CommonQueries, Direction
 from rag_eval.results.summary import Summary
-from rag_eval.results.verdict import RunVerdict, verdict, verdict_on
+from rag_eval.results.verdict import TOO_CLOSE, RunVerdict, verdict, verdict_on
 from rag_eval.texts.display import decimals, digits_beside, digits_that_differ
 
 RECORDED = Path(__file__).with_name("verdicts.txt")
@@ -116,6 +117,8 @@ def cases() -> Iterator[str]:
     yield from of_values("one bot below its thresholds", {"Atlas": [0.1, 0.29, 0.2] * 7})
     yield from of_values("one bot, few rows", {"Atlas": [0.5, 0.9]})
     yield from of_values("one bot, some not judged", {"Atlas": [*LEAD[:10], None, None]}, "timeout")
+    unmeasured = [replace(each, scores={}) for each in results_of({"Atlas": LEAD})]
+    yield from told("one bot without scores of metrics", unmeasured, facts_of(["Atlas"], 30))
     yield from of_values("too few rows", {"Atlas": [0.9, 0.8, 0.9], "Birch": [0.4, 0.5, 0.4]})
     yield from of_values("few rows", {"Atlas": LEAD[:8], "Birch": BEHIND[:8]})
     yield from of_values("unjudged cases could change it", {
@@ -207,6 +210,30 @@ def cases() -> Iterator[str]:
 def test_the_words_of_every_case_are_what_they_were() -> None:
     recorded = RECORDED.read_text(encoding="utf-8").splitlines()
     assert [*difflib.unified_diff(recorded, [*cases()], "recorded", "made", n=0, lineterm="")] == []
+
+
+def test_five_hundredths_are_not_too_close_for_the_offline_judge() -> None:
+    values: Values = {"Atlas": [0.7] * 6, "Birch": [0.69] * 6, "Cedar": [0.65] * 6}
+    facts = facts_of(list(values), 6, **OFFLINE)
+    _, summary, findings = said(results_of(values), facts)
+    comparison = findings.comparison
+    assert comparison is not None
+    birch, cedar = comparison.rivals
+    for rivals, told in (
+        ((birch, replace(cedar, difference=TOO_CLOSE)), [True, False]),
+        ((replace(birch, difference=TOO_CLOSE), cedar), [False, False]),
+    ):
+        found = replace(findings, comparison=replace(comparison, rivals=rivals))
+        cells = [verdict_on(rival.bot, facts, summary, found) for rival in rivals]
+        assert [cell.endswith("too close") for cell in cells] == told
+
+
+@pytest.mark.parametrize("atlas", [LEAD, [None] * 30], ids=["one is ranked", "none is ranked"])
+def test_pairs_are_in_the_verdict_only_if_two_bots_are_ranked(atlas: list[float | None]) -> None:
+    values: Values = {"Atlas": atlas, "Birch": [None] * 30}
+    pairs = PairTally(list(values), ALL_PAIRS).head_to_head()
+    words, _, _ = said(results_of(values, "timeout"), facts_of(list(values), 30), head_to_head=pairs)
+    assert words.side_by_side == ""
 
 
 def _recorded() -> Iterator[tuple[str, str, list[str]]]:
