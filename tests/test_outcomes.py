@@ -455,7 +455,11 @@ def test_a_reply_is_never_searched_for(before: str, after: str) -> None:
 
 
 def test_the_problem_is_told_without_quoting_the_reply() -> None:
-    for reply, problem in (('{"n": "secret text"}', "n: "), ('{"n": 1, "secret text": 2}', "reply: ")):
+    for reply, problem in (
+        ('{"n": "secret text"}', "n: "),
+        ('{"n": 1, "secret text": 2}', "reply: "),
+        ('{"n": 1, "parts": [{}, {"secret text": 2}]}', "parts.1: "),
+    ):
         with pytest.raises(RefusedReplyError) as caught:
             read_reply(reply, CALL)
         assert "secret text" not in str(caught.value)

@@ -210,6 +210,23 @@ def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int, 
     wait_for(lambda: not any(map(is_alive, workers)))
 
 
+_FORKED = """
+import sys
+sys.path[:] = {path!r}
+from rag_eval.run.processes import Processes
+with Processes("process_tasks:process_ids", 2, forks=True).open(None) as processes:
+    workers = {{*processes.ids}}
+    print(workers.issuperset(processes.map([("a", None), ("b", None)])))
+"""
+
+
+def test_copies_of_a_process_do_what_they_are_given_and_are_not_replaced() -> None:
+    """Only a process with one thread may be copied."""
+    command = [sys.executable, "-c", _FORKED.format(path=sys.path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
 def test_a_signal_of_the_terminal_is_for_the_first_process_alone() -> None:
     with Processes("process_tasks:process_ids", 1).open(None) as processes:
         (worker,) = processes.map([("item", None)])

@@ -563,15 +563,17 @@ def test_a_stop_request_ends_the_run_at_once_and_stores_what_was_in_flight() -> 
 
 
 def test_calls_in_flight_are_waited_for_only_so_long() -> None:
-    judge = ObjectJudge(echo, seconds=0.5)
-    scheduler = Scheduler(judge, DictStore(), workers=2, grace_seconds=0.01)
+    both_begun, are_answered = threading.Barrier(2), threading.Event()
 
-    def source() -> Any:
-        yield outcome(1)
-        scheduler.request_stop(RunStoppedError("interrupted", "by the user"))
-        yield outcome(2)
+    def reply(prompt: str) -> str:
+        if both_begun.wait(60) == 0:
+            scheduler.request_stop(RunStoppedError("interrupted", "by the user"))
+        are_answered.wait(60)
+        return echo(prompt)
 
-    assert list(scheduler.run(source(), window=1))[-1] == "not_run"
+    scheduler = Scheduler(ObjectJudge(reply), DictStore(), workers=2, grace_seconds=0.01)
+    assert list(scheduler.run(map(outcome, (1, 2, 3)), window=3)) == ["not_run"] * 3
+    are_answered.set()
     scheduler.close()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, read_sheet, wait_for, with_json_and_page
-from fake_judge import FakeJudge, Request, error
+from fake_judge import Answer, FakeJudge, Request, error
 from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
@@ -741,6 +741,21 @@ def test_a_file_under_two_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "b.csv").symlink_to(file)
     names = [file, tmp_path / "x" / ".." / "x" / "a.csv", tmp_path / "b.csv"]
     assert files_of(names, tmp_path / "out") == [file]
+
+
+def test_a_shard_says_what_was_found_out_about_its_judge(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    def fussy(request: Request) -> Answer | None:
+        if "temperature" in request.body:
+            return error(400, "unsupported_value", "'temperature' does not support 0.0.", "temperature")
+        return None
+
+    judge.always = fussy
+    assert rag_eval(*sharded(tmp_path, rows=1, size=1), "--engine", "none", **azure(judge)).code == 0
+    ended = rag_eval("shard", "out/specs/part-00000.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    assert "does not accept a temperature: its default applies, so scores vary" in ended.err
 
 
 # Journals

@@ -1064,6 +1064,17 @@ def test_the_key_and_the_prompt_are_told_nowhere(
     assert "a confidential text" not in everything
 
 
+def test_what_the_packages_log_for_their_own_developers_is_not_logged(
+    make: Make, judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    packages = ("openai", "httpx2", "httpcore2")
+    for name in ("", *packages):
+        caplog.set_level(logging.DEBUG, logger=name)
+    make().ask(call("a confidential text"))
+    logged = [record for record in caplog.records if record.name.startswith(packages)]
+    assert [record.getMessage() for record in logged if record.levelno < logging.INFO] == []
+
+
 # Pace
 
 
