@@ -755,6 +755,18 @@ def test_show_prints_the_last_turns(run_cli: Run, tmp_path: Path) -> None:
     assert "    [assistant] turn 7\n  query: q?\n" in shown
 
 
+def test_show_prints_the_turns_of_a_bot_below_its_name(run_cli: Run, tmp_path: Path) -> None:
+    turns = [json.dumps(plain(Turn("user", text))) for text in ("To A.", "To B.")]
+    header = ["Query", "Bot_A", "Bot_B", "History_A", "History_B"]
+    write_table(tmp_path / "a.csv", header, ["q?", "a", "b", *turns])
+    shown = run_cli("a.csv", "--show").out
+    assert "Row 2\n  query: q?\n" in shown
+    for bot in "AB":
+        assert (
+            f"  {bot}\n    earlier turns: 1\n      [user] To {bot}.\n    response: {bot.lower()}\n" in shown
+        )
+
+
 def test_reports_made_again_have_the_turns(run_cli: Run, tmp_path: Path) -> None:
     write_table(tmp_path / "a.csv", *ROWS)
     assert run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json").code == 0

@@ -283,6 +283,15 @@ def test_a_bot_may_be_called_like_a_unit_or_a_quantity(tmp_path: Path) -> None:
     assert spending(read_table(path)) == [{"latency": 1.0, "cost": 3.0}, {"latency": 2.0}]
 
 
+def test_a_latency_called_like_a_response_makes_no_second_bot(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.csv", ["Query", "Bot_A", "Bot_A_Latency", "Cost"], ["q", "It is here.", 12, 3]
+    )
+    table = read_table(path)
+    assert table.bots == ("A",)
+    assert spending(table) == [{"latency": 12.0, "cost": 3.0}], "a column without a name is of the only bot"
+
+
 def test_an_answer_that_is_a_number_stays_a_response(tmp_path: Path) -> None:
     """`Bot_Sum_Cost` is a bot unless there is a bot `Sum`."""
     path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_Sum_Cost"], ["2+2?", "4", "5"])

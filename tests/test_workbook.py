@@ -481,6 +481,13 @@ def test_lines_that_excel_spells_out_are_blank_between_chunks(tmp_path: Path) ->
     assert cases(read_table(path))[0].chunks == ("c1", "c2")
 
 
+def test_an_error_value_in_the_header_is_the_name_of_no_column(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "#REF!", "Bot_A", "#N/A"], ["q", "x", "a", "y"])
+    table = read_table(path)
+    assert [use.header for use in table.columns] == ["Query", "Bot_A"]
+    assert cases(table)[0].response == "a"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
