@@ -244,6 +244,13 @@ def test_labels_without_a_gross_error_are_not_taken_for_proof_that_there_is_none
     assert rare_error_words(None) == []
 
 
+def test_three_means_without_a_gross_error_are_named_and_the_others_counted() -> None:
+    values = [(0.5 + number % 5 / 20, 0.5 + number % 7 / 20) for number in range(FEWEST_LABELS)]
+    several = [judged(row, *pair, bot=bot) for row, pair in enumerate(values, 2) for bot in "ABCDE"]
+    (warning,) = rare_error_words(aligned(several, "ABCDE"))
+    assert "(A Faithfulness, B Faithfulness, C Faithfulness and 2 more)" in warning
+
+
 def test_cases_of_one_conversation_count_once_for_the_share_of_rare_errors() -> None:
     """42 labels from 12 conversations may have met 12 different mistakes, not 42."""
 

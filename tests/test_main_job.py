@@ -168,6 +168,16 @@ def test_requests_speak_azure(run_cli: Run, judge: FakeJudge, tmp_path: Path) ->
         assert "tools" not in request.body
 
 
+@pytest.mark.parametrize(("temperature", "code"), [("0", 0), ("2", 0), ("-0.001", 2), ("2.001", 2)])
+def test_a_temperature_is_a_number_from_0_to_2(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, temperature: str, code: int
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "--temperature", temperature, **azure(judge)).code == code
+    sent = {request.body["temperature"] for request in judge.requests}
+    assert sent == ({float(temperature)} if code == 0 else set())
+
+
 def test_requests_speak_openai(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     variables = {"OPENAI_BASE_URL": f"{judge.url}/v1", "OPENAI_API_KEY": KEY}

@@ -3,6 +3,7 @@
 import csv
 import doctest
 import json
+import pickle
 import re
 import zipfile
 from dataclasses import dataclass
@@ -486,6 +487,16 @@ def test_means_of_many_patterns_of_hits_are_those_of_the_queries():
     for name, mean in tally.summary().means.items():
         assert mean == pytest.approx(sum(one.values((5,))[name] for one in every) / len(every), abs=1e-12)
     assert tally.summary() == tally.summary()
+
+
+def test_a_tally_holds_few_patterns_of_hits_however_many_there_are():
+    def size(patterns: int) -> int:
+        tally = RetrievalTally((5,))
+        for number in range(1, patterns + 1):
+            tally.add(RetrievalScores("q", (number,), number, 1))
+        return len(pickle.dumps(tally))
+
+    assert size(5_000) < size(4_000)
 
 
 def test_by_default_measures_are_taken_at_5_and_10():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Run, azure, read_sheet
+from conftest import Run, azure, file_size_limit, read_sheet
 from fake_judge import FakeJudge
 from files import write_table
 from jsonschema import Draft202012Validator
@@ -23,7 +23,7 @@ from report_cases import facts_of, result_of
 from scipy import stats
 
 from rag_eval.configuration.sources import with_values
-from rag_eval.errors import InputError, SettingsError, TableError
+from rag_eval.errors import InputError, OutputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
@@ -503,6 +503,17 @@ def fill(path: Path, labels: Mapping[str, Any], sheet: str = "anna", target: Pat
             row[2].value = labels.get(key, labels.get("*"))
     book.save(target or path)
     return target or path
+
+
+def test_a_sheet_that_cannot_be_written_leaves_the_older_one_and_nothing_else(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a full disk."""
+    target = tmp_path / "r.xlsx"
+    target.write_bytes(b"older")
+    review = review_of([scored(row, "A", 0.5, query=f"q {row}") for row in range(2, 42)])
+    with file_size_limit(1_000), pytest.raises(OutputError, match="cannot be written"):
+        write_review(target, review)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.xlsx"]
+    assert target.read_bytes() == b"older"
 
 
 HOSTILE = (
