@@ -27,7 +27,7 @@ from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, read_past_run
 from rag_eval.results.findings import Findings
 from rag_eval.results.intervals import bootstrap_mean_interval
-from rag_eval.results.paired import Direction
+from rag_eval.results.paired import CommonQueries, Direction, queries_words
 from rag_eval.results.summary import RQS
 
 THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
@@ -448,6 +448,16 @@ def test_the_more_is_compared_the_wider_the_intervals_are() -> None:
         assert interval is not None
         widths.append(interval.high - interval.low)
     assert widths[0] < widths[1]
+
+
+def test_queries_of_one_run_are_told_by_bot_only_where_bots_differ() -> None:
+    most, least = CommonQueries(before=20, now=30, both=18), CommonQueries(before=12, now=9, both=9)
+    told = "18 common queries, 2 only in the baseline, 12 only in this run."
+    assert queries_words({"A": most, "C": most}, "the baseline") == [told]
+    assert queries_words({"A": most, "B": least, "C": most}, "the baseline") == [
+        f"A and C: {told}",
+        "B: 9 common queries, 3 only in the baseline.",
+    ]
 
 
 def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(

@@ -360,8 +360,10 @@ def test_a_limit_on_the_command_line_is_for_both(rag_eval: Run, two: Two, tmp_pa
     assert line["count"] + line["b"]["failures"]["not_run"] == 8
     assert found["judges"]["b"]["cost_per_1000_rows"] is None
     assert "per 1,000 rows" not in found["sentence"]
+    assert load_workbook(tmp_path / "out.xlsx").properties.keywords == "PARTIAL"
     two.a.requests.clear()
     assert rag_eval(*WORDS, "--max-calls", "25", "--json", "out.json").code == 0
+    assert not load_workbook(tmp_path / "out.xlsx").properties.keywords
     assert (len(two.a.requests), document_of(tmp_path / "out.json")["status"]) == (0, "complete")
 
 

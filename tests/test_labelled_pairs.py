@@ -223,6 +223,15 @@ def test_controls_are_no_pairs() -> None:
     assert len(pairs_of(results)) == 3
 
 
+def test_a_second_sample_is_of_pairs_that_were_not_drawn_and_knows_how_many_are_left() -> None:
+    pairs = pairs_of(run_of(30, lambda *_: 1.0))
+    first = draw_pairs(pairs, 12)
+    drawn = frozenset(each.line for each in first.cases)
+    second = draw_pairs(pairs, 13, drawn_before=drawn)
+    assert drawn.isdisjoint(each.line for each in second.cases)
+    assert [(len(each.cases), each.left) for each in (first, second)] == [(12, 18), (13, 5)]
+
+
 def test_suspicious_pairs_are_outside_the_random_sample_those_that_differ_from_rqs_first() -> None:
     def value(row: int, one: str, other: str) -> PairVerdict:
         if row < 6:

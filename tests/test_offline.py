@@ -124,6 +124,19 @@ def test_a_response_that_looks_like_a_list_marker_or_a_citation_alone_is_judged(
     assert value("context_recall", case("x", reference=response)) == 0.0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the capital of France? Paris.",
+        "You asked what the capital of France is. It is Paris, the city on the Seine, since long ago.",
+    ],
+)
+def test_the_text_of_the_ground_truth_is_right_even_if_it_repeats_the_query(text):
+    assert (
+        value("answer_correctness", case(text, query="What is the capital of France?", reference=text)) == 1.0
+    )
+
+
 def test_a_number_with_a_full_stop_is_an_answer():
     assert value("answer_correctness", case("42.", reference="42")) == 1.0
     assert value("faithfulness", case("42.", chunks=("It weighs 42 kg.",))) == 1.0

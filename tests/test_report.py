@@ -461,6 +461,7 @@ def test_a_partial_run_says_so_on_every_sheet_in_print_and_in_its_colour(tmp_pat
         assert "\nJudged by Azure OpenAI" in header
         assert whole[name].oddHeader.left.text.startswith("&BGPT4 passes 1 of 1 query.&B\nRQS, the quality")
         assert partial[name].sheet_properties.tabColor.rgb != whole[name].sheet_properties.tabColor.rgb
+    assert (partial.properties.keywords, whole.properties.keywords or "") == ("PARTIAL", "")
     assert "PARTIAL RUN: interrupted & stopped" in read_boxes(path)
     assert "Rows: 1 of 5 judged" in read_boxes(path)
 

@@ -1348,6 +1348,13 @@ def test_tables_whose_cells_have_words_of_headers_are_read(rows: Rows, tmp_path:
     assert [row.query for row in found] == [row[place] for row in rows[1:]]
 
 
+def test_rows_of_titles_that_grow_wider_hide_no_header(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "a.csv", *_PLAIN)
+    path.write_text(f"Report,2026\nby,Anna,Berlin\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    (problem,) = problems(path)
+    assert problem.endswith("row 3 looks like it; delete the rows above row 3, or add --header-row 3")
+
+
 @pytest.mark.parametrize("title", ["Auswertung", "Auswertung, März", "Auswertung;2026"])
 @pytest.mark.parametrize("separator", [";", ",", "\t"])
 def test_a_title_hides_no_header_of_another_separator(title: str, separator: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rag_eval.cli.facts import usage_line
 from rag_eval.cli.outcome import RunOutcome
 from rag_eval.cli.people import People
 from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
-from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score, Usage
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, Score, Usage
 from rag_eval.report.about import details
 from rag_eval.report.notes import Note, NoteKind, lines_of, note_on
 from rag_eval.results.findings import find
@@ -95,6 +95,14 @@ def test_what_is_to_be_known_of_a_run(changes: dict[str, object], paragraph: str
     results = run_of(0.5, None, 0.5)
     told = details(facts, replace(summary_of(results, facts), judged=3), ())
     assert [each for each in told if paragraph in each] != [], told
+
+
+def test_a_toxicity_that_is_not_judged_makes_no_cell_red() -> None:
+    facts = facts_of("A", 1, metrics=tuple(METRIC_LABELS))
+    off = Score.not_applicable(TOXICITY, "switched off")
+    told = details(facts, summary_of([replace(run_of(0.5)[0], toxicity=off)], facts), ())
+    (red,) = (each for each in told if each.startswith("Red: "))
+    assert "Context Recall 0.3). " in red
 
 
 def test_how_the_input_was_read_is_told() -> None:
