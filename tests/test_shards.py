@@ -152,6 +152,7 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     assert re.search(r"Worst row: [2-4] of [ab]\.csv \(RQS", ended.out)
     page = (tmp_path / "answers_report/report.html").read_text()
     assert re.search(r'<a href="#row-4-\d">row 2 of b\.csv</a>', page)
+    assert "Rows are counted through all files; the columns Source and Source Row show the place" in page
     causes = json.loads((tmp_path / "answers_report/report.json").read_text())["causes"]
     assert causes[-1]["worst_place"] == ["a.csv", 2]
     assert causes[-1]["causes"][0]["places"] == [
