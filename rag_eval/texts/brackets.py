@@ -373,8 +373,11 @@ def _is_code(word: str) -> bool:
 
 def compact(text: str) -> str:
     """The text with each citation that has white space or a link in it as `[1,2]`, so that it is one piece."""
-    is_spaced = _SPACED.search(text) is not None or _SPACED_ROUND.search(text) is not None
-    if not is_spaced and not (_may_be_broad(text) and _BROAD.search(text)):
+    is_square = "[" in text or "【" in text
+    if not is_square and "(" not in text:
+        return text
+    is_spaced = (is_square and _SPACED.search(text)) or _SPACED_ROUND.search(text)
+    if not is_spaced and not (is_square and _may_be_broad(text) and _BROAD.search(text)):
         return text
     parts: list[str] = []
     last = 0
@@ -401,7 +404,7 @@ _SPACED = re.compile(
     r"(?:\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s| \])| \d"
     rf"| ?{SOURCE_NAME}\d)"
 )
-_SPACED_ROUND = re.compile(rf"\({_SPOKEN}\d")
+_SPACED_ROUND = re.compile(rf"\((?=[sScCpPqQfFbB][^\W\d_]{{3,8}}+ #?\d){_SPOKEN}\d")
 """Apart, because a pattern with one first sign is searched many times as fast as one with two."""
 _BROAD = re.compile(r"\\\[\d|\d\^?\]{1,2}\(https?://|【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s")
 NO_WORD = re.compile(

@@ -118,7 +118,7 @@ def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
 @lru_cache(maxsize=2)
 def read_claim(text: str) -> _Claim:
     """The text and its sentences taken apart; markers of list items are no content."""
-    spaced = _spaced(_compact(text))
+    spaced = _spaced(compact(text))
     parts = list(_sentence_pieces(spaced))
     stems_by_part = list(map(_look_up, parts))
     sentences = tuple([one for one in map(_sentence, parts, stems_by_part) if one.content])
@@ -142,7 +142,7 @@ def content_stems(text: str) -> set[str]:
 
 def read_sentences(text: str) -> Iterator[Reading]:
     """The sentences that have content taken apart; not remembered."""
-    for pieces in _sentence_pieces(_spaced(_compact(text))):
+    for pieces in _sentence_pieces(_spaced(compact(text))):
         sentence = _sentence(pieces, _look_up(pieces))
         if sentence.content:
             yield sentence
@@ -276,12 +276,7 @@ def _in_canonical_order(run: re.Match[str]) -> str:
 
 def _split(text: str) -> list[str]:
     """Its pieces between white space, but for the narrow or fixed space within a number: "1 500", and a citation."""
-    return _with_whole_numbers(_compact(text)).split()
-
-
-def _compact(text: str) -> str:
-    """The text with each citation as one piece, which has no word."""
-    return compact(text) if "(" in text or "[" in text or "【" in text else text
+    return _with_whole_numbers(compact(text)).split()
 
 
 def _spaced(text: str) -> str:
