@@ -34,7 +34,7 @@ def without_sources(response: str) -> str:
 def _without_ends(response: str) -> str:
     tail = _tail(response)
     said = response[:tail] if tail and has_words(response[:tail]) else response
-    may_list = _HINT.search(said) is not None
+    may_list = "\n" in said and _HINT.search(said) is not None
     if not may_list and "](http" not in said:
         return said
     listless = _without_notes(without_lists_of_sources(said, NO_WORD)) if may_list else said
@@ -66,7 +66,7 @@ def names_sources(text: str) -> bool:
 
 
 def _without_asides(text: str) -> str:
-    if not (_ROUND.search(text) or _SQUARE.search(text)):  # most often
+    if not (("(" in text and _ROUND.search(text)) or ("[" in text and _SQUARE.search(text))):  # most often
         return text
     return _ASIDE.sub(lambda aside: "" if _is_title(aside[1] or aside[2]) else aside[0], text)
 
