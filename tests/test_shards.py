@@ -17,7 +17,7 @@ from fake_judge import Answer, FakeJudge, Request, error
 from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
-from report_cases import facts_of, failed_result, plain_result
+from report_cases import facts_of, failed_result, plain_result, random_results, summary_of, write_report
 
 from rag_eval.cli.inputs import files_of
 from rag_eval.cli.options import Options
@@ -25,11 +25,15 @@ from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, SettingsError
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score, TaskUsage, Usage
+from rag_eval.report.case_table import RenderedCases
+from rag_eval.report.workbook import ExcelReport
+from rag_eval.results.findings import find
 from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.tallies import Tallies
 from rag_eval.run.processes import WorkerError
-from rag_eval.shards.fold import Fold
+from rag_eval.shards.engines import LocalEngine
+from rag_eval.shards.fold import Fold, FoldedRows
 from rag_eval.shards.folder import (
     RunFolder,
     about_results,
@@ -40,6 +44,7 @@ from rag_eval.shards.folder import (
     write_state,
 )
 from rag_eval.shards.judge_shard import (
+    RowsFile,
     count_shard,
     is_done,
     judge_shard,
@@ -49,7 +54,7 @@ from rag_eval.shards.judge_shard import (
 from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.shards.spec import ShardSpec, read_spec
-from rag_eval.store.codec import to_json
+from rag_eval.store.codec import decode, read_record, to_json
 from rag_eval.store.lock import locked
 from rag_eval.tables.selection import Condition
 from rag_eval.tables.table import Table, read_table
@@ -1327,6 +1332,108 @@ def test_a_mistake_of_ours_is_no_damaged_part(tmp_path: Path) -> None:
     folder.tallies(0).write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"part-00000\.npz: cannot be read; run the same command again"):
         list(fold.results([0], Tallies(facts)))
+
+
+def first_sheet(path: Path) -> list[list[tuple[Any, ...]]]:
+    """Of each cell the value, how it is shown, and its note."""
+    rows = load_workbook(path)["Per-Query Metrics"].iter_rows(min_row=2)
+    return [
+        [(each.value, each.number_format, each.border.top.style, each.comment and each.comment.text) for each in row]
+        for row in rows
+    ]  # fmt: skip
+
+
+class PartsWithRows:
+    """Parts of 60 rows and two bots, and the report of some of them, whose first sheet has rows from files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.facts = folder, facts_of(["A", "B"], 180)
+        every = random_results(["A", "B"], 180)
+        self.parts = every[:120], every[120:240], every[240:]
+
+    def write_rows(self, number: int, query: str) -> Path:
+        """The file of a part, with a query that tells where a row comes from."""
+        path = RowsFile.of(self.folder, number)
+        results = [replace(each, case=replace(each.case, query=query)) for each in self.parts[number]]
+        with RowsFile(path, self.facts, 120 * number) as rows:
+            assert [result for result, _ in rows.passed((each, b"") for each in results)] == results
+        return path
+
+    def queries(self, *numbers: int) -> list[str]:
+        """Those of the first sheet, of which everything else is that of a report without files."""
+        every = [result for number in numbers for result in self.parts[number]]
+        rendered = RenderedCases(self.facts)
+        rows = FoldedRows(rendered, self.facts, self.folder)
+        report = ExcelReport(self.folder / "report.xlsx", self.facts, rendered=rendered)
+        for number in numbers:
+            for result in rows.passed(number, iter(self.parts[number])):
+                report.add(result)
+        summary = summary_of(every, self.facts)
+        report.finish(summary, find(summary), self.facts)
+        whole = write_report(self.folder / "whole.xlsx", every, self.facts)
+        told, expected = map(first_sheet, (self.folder / "report.xlsx", whole))
+        assert [row[1:] for row in told] == [row[1:] for row in expected]
+        return [str(row[0][0]) for row in told]
+
+
+def test_rows_of_a_worker_are_taken_over_and_what_it_lacks_is_rendered(tmp_path: Path) -> None:
+    parts = PartsWithRows(tmp_path)
+    own = [result.case.query for result in parts.parts[0]]
+    parts.write_rows(0, "first file")
+    third = parts.write_rows(2, "third file")
+    whole = third.read_bytes()
+    queries = parts.queries(0, 1, 2)
+    assert queries[:120] == ["first file"] * 120
+    assert queries[120:240] == [result.case.query for result in parts.parts[1]]
+    assert queries[240:] == ["third file"] * 120
+    assert not third.exists()
+    # Cut off, and damaged: fifty rows of both bots have one record.
+    rest = [result.case.query for result in parts.parts[2]]
+    for data in (whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
+        third.write_bytes(data)
+        queries = parts.queries(0, 1, 2)
+        assert queries[:120] == own
+        assert queries[240:340] == ["third file"] * 100
+        assert queries[340:] == rest[100:]
+    # Rows that are further up, as in the report of a run that has stopped.
+    third.write_bytes(whole)
+    assert parts.queries(0, 2) == own + rest
+
+
+def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 5)
+    specs = ("--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")
+    assert rag_eval("in.csv", *specs).code == 0
+    folder, scratch = RunFolder(tmp_path / "out"), tmp_path / "scratch"
+    scratch.mkdir()
+    plan = read_plan(folder)
+    assert plan is not None
+    run = ShardedRun(folder, plan, plan.loaded_settings().settings, None)
+    run.rows_folder = str(scratch)
+    with LocalEngine(2) as engine:
+        assert all(outcome.done for outcome in run.judge(engine, Options()))
+    records = []
+    for number in range(3):
+        with RowsFile.of(scratch, number).open("rb") as file:
+            records.append(decode(Any, read_record(file) or b"")[:2])
+            assert read_record(file) is None
+    assert records == [[0, 6], [6, 6], [12, 3]]  # of three bots
+
+
+def test_a_shard_whose_rows_cannot_be_written_is_judged(tmp_path: Path) -> None:
+    """They are not needed: who folds the parts renders them. The disk for temporary files may be full."""
+    parts = PartsWithRows(tmp_path)
+    lost = RowsFile.of(tmp_path, 0)
+    lost.mkdir()
+    with RowsFile(lost, parts.facts, 0) as rows:
+        assert len(list(rows.passed((each, b"") for each in parts.parts[0]))) == 120
+    full = RowsFile.of(tmp_path, 1)
+    full.symlink_to("/dev/full")
+    with RowsFile(full, parts.facts, 120) as rows:
+        assert len(list(rows.passed((each, b"") for each in parts.parts[1]))) == 120
+    full.unlink()
+    lost.rmdir()
+    assert parts.queries(0, 1) == [result.case.query for part in parts.parts[:2] for result in part]
 
 
 # One shard

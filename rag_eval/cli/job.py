@@ -226,6 +226,7 @@ class Job:
         in_batches: bool,
     ) -> "tuple[Evaluation, RenderedCases | None]":
         """The evaluation, and what takes the rows of the first sheet from its workers, if it has some."""
+        from rag_eval.report.case_table import RenderedCases
         from rag_eval.results.recorded import RecordedRun
         from rag_eval.run.evaluation import Evaluation
         from rag_eval.run.parallel import open_evaluation, processes_for
@@ -235,7 +236,8 @@ class Job:
         if self._until_clear or isinstance(table, RecordedRun):
             return Evaluation(judges, settings), None
         processes = processes_for(settings, table.rows)
-        rendered = _rendered(facts, settings) if processes > 1 else None
+        has_evidence = settings.report.evidence
+        rendered = RenderedCases.of(facts, has_evidence=has_evidence) if processes > 1 else None
         return open_evaluation(judges, settings, processes, rendered, self._workers), rendered
 
     def _compare_again(self, loaded: "LoadedSettings", run: "RecordedRun") -> ExitCode:
@@ -365,14 +367,6 @@ def _refuse_looks(options: "Options") -> None:
 
 _IDLE_OFFLINE = ("offline", "offline-file")
 """Words of the table of options; --model and --temperature are reported with the settings."""
-
-
-def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None":
-    """What takes the rows of the first sheet from the workers; None where they depend on what else is written."""
-    from rag_eval.report.case_table import RenderedCases
-    from rag_eval.report.worksheet import fits_sheet
-
-    return RenderedCases(facts) if fits_sheet(facts) and not settings.report.evidence else None
 
 
 def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome") -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.records import RunFacts
     from rag_eval.results.summary import Summary
-    from rag_eval.shards.fold import Fold
+    from rag_eval.shards.fold import Fold, FoldedRows
     from rag_eval.shards.folder import RunFolder
 
 
@@ -59,7 +59,12 @@ def with_outputs_there(options: Options, root: Path) -> Options:
 
 
 def write_parts(
-    session: Session, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", numbers: Iterator[int]
+    session: Session,
+    loaded: "LoadedSettings",
+    run: ShardedRun,
+    fold: "Fold",
+    numbers: Iterator[int],
+    rows: "FoldedRows | None" = None,
 ) -> "RunOutcome":
     """The outputs of the shards with these numbers, each as soon as its number comes."""
     from rag_eval.run.evaluation import redactor_of
@@ -77,7 +82,8 @@ def write_parts(
         facts = facts_at_end(facts, stats, summary, redactor, run.partial)
         return replace(facts, notes=(*facts.notes, *_renewed_notes(fold.renewed)))
 
-    return session.write(loaded, fold.facts, partial(fold.results, numbers), at_end)
+    results = partial(fold.results, numbers, rows=rows)
+    return session.write(loaded, fold.facts, results, at_end, rendered=rows.rendered if rows else None)
 
 
 def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":

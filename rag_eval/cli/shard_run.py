@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import warn
@@ -52,6 +53,8 @@ class ShardedRun:
         self.cost = 0.0
         """Of them, as far as it is known."""
         self.folder = folder
+        self.rows_folder = ""
+        """Where those who judge put the rows of the report's first sheet, if they are wanted."""
         self._known_marks: dict[int, State] = {}
         """By shard, of those that are still to be judged by an LLM."""
         self._settings = settings
@@ -284,24 +287,30 @@ class ShardedRun:
                 yield spec.model_copy(update={"again": is_there or options.fresh})
 
     def _tasks(self, waiting: "deque[ShardSpec]", purse: Any) -> Iterator[dict[str, Any]]:
+        rows_before = [*accumulate((shard.rows for shard in self.plan.shards), initial=0)]
         while waiting and not self.stopped:
             spec = purse.fill(waiting[0])
             if spec is None:
                 return
             waiting.popleft()
             known = self._known_marks.get(spec.number)
+            before = rows_before[spec.number] * len(self.facts.bots)
             task = {"folder": str(self.folder.root.absolute()), "spec": spec.model_dump(mode="json")}
-            yield task | ({"marks": known} if known else {})
+            task |= {"marks": known} if known else {}
+            yield task | ({"rows": (self.rows_folder, before)} if self.rows_folder else {})
 
 
 def workers_for(options: Options, settings: "Settings") -> "AbstractContextManager[Processes | None]":
     """Processes for the offline judge. They are forks of this one, which has neither threads nor locks yet."""
+    from rag_eval.report.case_table import RenderedCases
     from rag_eval.run.parallel import usable_cores
+    from rag_eval.run.processes import function_named
     from rag_eval.shards.engines import workers
     from rag_eval.shards.judge_shard import judge_shard
 
     if options.engine in ("ray", "none") or not settings.provider.is_offline or usable_cores() == 1:
         return nullcontext()
+    function_named(RenderedCases.task)  # the forks have it, then
     return workers(usable_cores(), judge_shard, ahead=_AHEAD, forks=True)
 
 

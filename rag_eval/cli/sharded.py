@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -20,6 +21,7 @@ from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key, workers_for
 from rag_eval.cli.terminal import progress
 from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.store.leftovers import Scratch
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
 from rag_eval.texts.citations import joined
@@ -27,10 +29,11 @@ from rag_eval.texts.citations import joined
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
-    from rag_eval.records import Row
+    from rag_eval.records import Row, RunFacts
     from rag_eval.run.pairs import PairPlan
     from rag_eval.run.processes import Processes
     from rag_eval.shards.engines import Engine
+    from rag_eval.shards.fold import FoldedRows
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables.table import Table
 
@@ -330,7 +333,9 @@ class ShardedJob:
     def _judge(self, loaded: "LoadedSettings", run: ShardedRun, started: "Processes | None") -> ExitCode:
         settings, fold = loaded.settings, run.fold(of_all=True)
         try:
-            outcome = write_parts(self._session, loaded, run, fold, self._finished(run, settings, started))
+            with _rows_of(started, run, fold.facts, settings) as rows:
+                finished = self._finished(run, settings, started)
+                outcome = write_parts(self._session, loaded, run, fold, finished, rows)
         except KeyboardInterrupt:
             run.find_done()
             again = "the same command without --fresh" if self._options.fresh else "the same command"
@@ -372,3 +377,21 @@ class ShardedJob:
                 yield
         finally:
             bar.close()
+
+
+@contextmanager
+def _rows_of(
+    started: "Processes | None", run: ShardedRun, facts: "RunFacts", settings: "Settings"
+) -> "Iterator[FoldedRows | None]":
+    """What takes rows of the first sheet from the workers that were `started`; None if they do not render them."""
+    from rag_eval.report.case_table import RenderedCases
+    from rag_eval.shards.fold import FoldedRows
+
+    rendered = RenderedCases.of(facts, has_evidence=settings.report.evidence)
+    if started is None or rendered is None:
+        yield None
+        return
+    with output_errors(run.folder.report):
+        scratch = Scratch(run.folder.report)
+    with scratch as run.rows_folder, started:  # which ends before the folder that it writes to
+        yield FoldedRows(rendered, facts, Path(run.rows_folder))

@@ -1,14 +1,14 @@
 """The table of the sheet "Per-Query Metrics", and how rows come into it that worker processes have rendered."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.column import StreamedTable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.notes import Note, NoteKind
 from rag_eval.report.styles import LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import CASE_SHEET, SHEET_ROWS, SheetTable
+from rag_eval.report.worksheet import CASE_SHEET, SHEET_ROWS, SheetTable, fits_sheet
 from rag_eval.store.codec import encode
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class RenderedCases:
         self.spec = encode(facts)
         self.take: Callable[[Rendered, Sequence[CaseResult]], None] = lambda *_: None
         """Is given the rows of some cases and their results, in the order of the run; whoever writes them sets it."""
+
+    @classmethod
+    def of(cls, facts: RunFacts, *, has_evidence: bool) -> Self | None:
+        """None where the rows depend on what else is written."""
+        return cls(facts) if fits_sheet(facts) and not has_evidence else None
 
 
 def append_rendered(

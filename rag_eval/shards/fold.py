@@ -1,16 +1,22 @@
 """The parts of a run as one run again: what was counted, what was marked, what it took, and every result in order."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
 
 from rag_eval.errors import InputError
 from rag_eval.records import CaseResult, RunFacts, RunStats
+from rag_eval.report.case_table import Rendered, RenderedCases
 from rag_eval.results.recorded import renewed, rescored, rows_of
 from rag_eval.results.stored import State
 from rag_eval.results.tallies import Tallies
 from rag_eval.shards.folder import DamagedPartError, RunFolder, about_results, read_results, read_state
-from rag_eval.shards.judge_shard import scoring_of, with_marks
-from rag_eval.store.codec import from_plain
+from rag_eval.shards.judge_shard import RowsFile, cases_at_a_time, scoring_of, with_marks
+from rag_eval.store.codec import decode, from_plain, read_record
 
 
 class Fold:
@@ -25,19 +31,20 @@ class Fold:
         """Recommendations that were computed anew."""
 
     def results(
-        self, numbers: Iterable[int], tallies: Tallies | None = None
+        self, numbers: Iterable[int], tallies: Tallies | None = None, *, rows: "FoldedRows | None" = None
     ) -> Generator[CaseResult, None, None]:
         """Every result of these shards, as the weights and thresholds are now; `tallies` get what each part counted.
 
-        A number is taken when the results of the shard before it were. Raises InputError for a part that was damaged
-        since it was judged.
+        A number is taken when the results of the shard before it were; `rows` are told of them as well. Raises
+        InputError for a part that was damaged since it was judged.
         """
         now = scoring_of(self._facts)
         for number in numbers:
             about = about_results(self._folder.results(number))
             self._about.append(about)
             stored = self._stored(number)
-            yield from stored if about.get("scoring") == now else self._again(stored)
+            results = stored if about.get("scoring") == now else self._again(stored)
+            yield from rows.passed(number, results) if rows else results
             if tallies:
                 tallies.merge(self._counted(number))
 
@@ -81,3 +88,43 @@ class Fold:
     def failed(self) -> int:
         """Cases of the parts so far that another run might judge."""
         return sum(about["failed"] for about in self._about)
+
+
+class FoldedRows:
+    """Rows of the first sheet, in the order of the fold: those that were rendered where a shard was judged.
+
+    Others are rendered here: of parts that were there before, or that follow on one that is not.
+    """
+
+    def __init__(self, rendered: RenderedCases, facts: RunFacts, folder: Path) -> None:
+        """`folder` has the files of the rows."""
+        self.rendered = rendered
+        self._facts = facts
+        self._folder = folder
+        self._cases = 0
+        self._render: Callable[[int, list[CaseResult]], Rendered] | None = None
+
+    def passed(self, number: int, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
+        """The results of a shard, some at a time, each after its row was handed over."""
+        path = RowsFile.of(self._folder, number)
+        with path.open("rb") if path.is_file() else BytesIO() as file:
+            while some := list(islice(results, cases_at_a_time(self._facts))):
+                self.rendered.take(self._read(file, len(some)) or self._made(some), some)
+                self._cases += len(some)
+                yield from some
+        path.unlink(missing_ok=True)
+
+    def _read(self, file: IO[bytes], cases: int) -> Rendered | None:
+        """The next rows of a file; None if it has none, or not those of so many cases that come now."""
+        with suppress(OSError, ValueError):
+            rendered: Rendered
+            before, count, rendered = decode(tuple[int, int, Any], read_record(file) or b"")
+            return rendered if (before, count) == (self._cases, cases) else None
+        return None
+
+    def _made(self, results: list[CaseResult]) -> Rendered:
+        if self._render is None:
+            from rag_eval.report.renderer import open_renderer
+
+            self._render = open_renderer(self.rendered.spec)
+        return self._render(self._cases, results)

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rag_eval import __version__
 from rag_eval.configuration.effective import CACHE_NAME
@@ -31,7 +32,7 @@ from rag_eval.shards.folder import (
     write_state,
 )
 from rag_eval.shards.spec import ShardSpec
-from rag_eval.store.codec import to_json, to_plain
+from rag_eval.store.codec import encode, to_json, to_plain, write_record
 from rag_eval.texts.injection import flags_in
 
 GRANT_USED = "grant_used"
@@ -61,12 +62,14 @@ class ShardOutcome:
 def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
     """Judge one shard unless that is done, and write its part. Returns a ShardOutcome, in values that JSON knows.
 
-    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows; and "marks" if
-    those of the rows are known. The keys of the judge come from the environment of this process.
+    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows; "marks" if those of
+    the rows are known; and "rows" if its rows of the report's first sheet are wanted: the folder for a RowsFile, and
+    how many cases come before. The keys of the judge come from the environment of this process.
     """
     wanted = ShardSpec.model_validate(task["spec"])
     try:
-        outcome = _Shard(RunFolder(Path(task["folder"])), wanted, task.get("marks")).judge()
+        shard = _Shard(RunFolder(Path(task["folder"])), wanted, task.get("marks"), task.get("rows"))
+        outcome = shard.judge()
     except RagEvalError as error:  # as a value, which comes through to whoever runs this elsewhere
         outcome = ShardOutcome(
             wanted.number,
@@ -138,10 +141,17 @@ def count_shard(folder: RunFolder, spec: ShardSpec) -> bool:
 
 
 class _Shard:
-    def __init__(self, folder: RunFolder, spec: ShardSpec, marks: State | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        spec: ShardSpec,
+        marks: State | None = None,
+        rows: tuple[str, int] | None = None,
+    ) -> None:
         self._folder = folder
         self._spec = spec
         self._marks = marks
+        self._rows_wanted = rows
         self._warnings: list[str] = []
 
     def judge(self) -> ShardOutcome:
@@ -237,7 +247,13 @@ class _Shard:
         spec, folder = self._spec, self._folder
         tallies = Tallies(facts, Settings.model_validate(spec.settings).report.slice_by, is_part=True)
         target = folder.results(spec.number)
-        write_results(target, facts, _told(tallies, results), about)
+        results = _told(tallies, results)
+        if self._rows_wanted:
+            place, before = self._rows_wanted
+            with RowsFile(RowsFile.of(Path(place), spec.number), facts, before) as rows:
+                write_results(target, facts, rows.passed(results), about)
+        else:
+            write_results(target, facts, results, about)
         known = {"judging": spec.judging, "counting": spec.counting, "results": fingerprint_of_file(target)}
         write_state(folder.tallies(spec.number), {"about": known, "tallies": tallies.state()})
 
@@ -340,3 +356,60 @@ def _unless_stopped(evaluation: Evaluation, rows: list[Row]) -> Iterator[CaseRes
         yield from results
     if evaluation.stopped:
         raise evaluation.stopped
+
+
+class RowsFile:
+    """Rows of the report's first sheet, in a temporary file for the process that folds the parts.
+
+    What cannot be written there is left out, and that process renders it.
+    """
+
+    def __init__(self, path: Path, facts: RunFacts, before: int) -> None:
+        """`before` are the cases of the run that come before."""
+        from rag_eval.report.renderer import open_renderer
+
+        self._facts = facts
+        self._render = open_renderer(encode(facts))
+        self._before = before
+        self._file: IO[bytes] | None = None
+        with suppress(OSError):
+            self._file = path.open("wb")
+
+    @staticmethod
+    def of(folder: Path, number: int) -> Path:
+        return folder / f"part-{number:05}"
+
+    def __enter__(self) -> "RowsFile":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def passed(self, results: Iterator[tuple[CaseResult, bytes]]) -> Iterator[tuple[CaseResult, bytes]]:
+        """The results, some at a time, each after its row was written."""
+        while some := list(islice(results, cases_at_a_time(self._facts))):
+            if self._file:
+                self._write(self._file, [result for result, _ in some])
+            yield from some
+
+    def _write(self, file: IO[bytes], results: Sequence[CaseResult]) -> None:
+        rows = self._render(self._before, results)
+        try:
+            write_record(file, encode((self._before, len(results), rows)))
+        except OSError:
+            self._close()
+        self._before += len(results)
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        with suppress(OSError):  # what is still in a buffer may not fit on the disk
+            if file:
+                file.close()
+
+
+def cases_at_a_time(facts: RunFacts) -> int:
+    """Of how many cases rows are rendered together: those of whole rows of the input."""
+    return _ROWS_AT_A_TIME * len(facts.bots)
+
+
+_ROWS_AT_A_TIME = 50
