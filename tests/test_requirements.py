@@ -14,12 +14,16 @@ from typing import Any
 from xml.etree.ElementTree import Element
 from zipfile import ZipFile
 
+from hypothesis import example, given
+from hypothesis import strategies as st
 from openpyxl.utils.datetime import WINDOWS_EPOCH
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 from openpyxl.xml.functions import fromstring
 from xlsxwriter import Workbook
 from xlsxwriter.packager import Packager
+
+from rag_eval.report.book import RowSheet
 
 ROOT = Path(__file__).parent.parent
 
@@ -133,6 +137,48 @@ def test_rows_that_another_workbook_of_xlsxwriter_rendered_can_be_taken_over(tmp
     assert rows == (
         '<row r="2"><c r="A2" s="1"><v>0.5</v></c></row><row r="3"><c r="A3" s="1"><v>1</v></c></row>'
     )
+
+
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8"))
+        | st.integers(-(10**15), 10**15)
+        | st.floats(allow_nan=False, allow_infinity=False)
+    )
+)
+@example(
+    [
+        "",
+        " a",
+        "a ",
+        "a\n",
+        "\u2003a",
+        "<r>a</r>",
+        "<r>",
+        "_x000A_",
+        "_x",
+        "a\x01\r",
+        "\ufffe\uffff",
+        "&<>\"'\n\t",
+    ]
+)
+def test_a_sheet_of_ours_writes_cells_as_xlsxwriter_does(values: list[str | float]) -> None:
+    """Each in a row of its own, with a format and without one."""
+    written = []
+    for kind in (RowSheet, None):
+        book = Workbook(
+            BytesIO(), {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+        )
+        sheet = book.add_worksheet("rows", kind)
+        sheet.constant_memory = True
+        sheet.fh = sheet.row_data_fh = StringIO()
+        bold = book.add_format({"bold": True})
+        for row, value in enumerate([*values, None]):
+            for column, style in enumerate((bold, None)):
+                write = sheet._write_string if isinstance(value, str) else sheet._write_number
+                write(row, column, 0 if value is None else value, style)
+        written.append(sheet.fh.getvalue())
+    assert written[0] == written[1]
 
 
 def test_a_packager_of_ones_own_hands_xlsxwriter_the_files_that_it_compresses(tmp_path: Path) -> None:

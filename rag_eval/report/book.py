@@ -4,10 +4,12 @@ XlsxWriter lets a workbook have a packager of its own. Not documented is what a 
 file on disk, and its name in the archive. Imported only where a report is written, for XlsxWriter takes long to import.
 """
 
+import re
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,6 +19,8 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.packager import Packager
+from xlsxwriter.utility import xl_rowcol_to_cell_fast
+from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
 from rag_eval.errors import OutputError, TableError
 from rag_eval.store.leftovers import Scratch
@@ -59,7 +63,7 @@ class StreamedWorkbook:
         """Where the file is."""
         self.book = _Book(path, scratch.name)
         self.book.use_zip64()
-        self.sheets = {name: self.book.add_worksheet(name) for name in names}
+        self.sheets = {name: self.book.add_worksheet(name, RowSheet) for name in names}
 
     def add_rows(self, piece: Piece) -> None:
         """Rows of the first sheet as XML. They follow on those that XlsxWriter writes on it."""
@@ -198,6 +202,41 @@ def _write_head_again(archive: ZipFile, info: ZipInfo, *, is_large: bool) -> Non
     assert archive.fp is not None  # noqa: S101 - it is open
     archive.fp.seek(info.header_offset)
     archive.fp.write(info.FileHeader(zip64=is_large))
+
+
+class RowSheet(Worksheet):  # type: ignore[misc] # it has no types
+    """A sheet whose rows go to a file: it writes texts and numbers as XlsxWriter does, in half the time."""
+
+    def _write_cell(self, row: int, column: int, cell: Any) -> None:
+        value = None
+        if type(cell) is CellStringTuple:
+            value = _inline(cell.string)
+        elif type(cell) is CellNumberTuple:
+            value = f"><v>{cell.number:.16G}</v></c>"
+        if value is None or cell.format is None:
+            super()._write_cell(row, column, cell)
+            return
+        style = cell.format._get_xf_index()
+        self.fh.write(f'<c r="{xl_rowcol_to_cell_fast(row, column)}" s="{style}"{value}')
+
+
+@lru_cache(maxsize=32)
+def _inline(text: str) -> str | None:
+    """The XML of a cell with this text, from the end of its attributes on; None for one that is escaped in other ways.
+
+    Texts are kept for the next row, since the bots of a query share most.
+    """
+    if _ESCAPED.search(text) or "_x" in text or text.startswith("<r>"):
+        return None
+    space = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() else ""
+    for plain, escaped in _XML_ESCAPES:
+        if plain in text:
+            text = text.replace(plain, escaped)
+    return f' t="inlineStr"><is><t{space}>{text}</t></is></c>'
+
+
+_ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+_XML_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
 
 
 class _Book(Workbook):  # type: ignore[misc] # it has no types

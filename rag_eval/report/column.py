@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from rag_eval.records import CaseResult, Outcome, RunFacts, Score
 from rag_eval.report.notes import Note
@@ -38,15 +38,14 @@ class Place:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What one cell shows. Without a value it is empty, whatever its look."""
+class Cell(NamedTuple):
+    """What one cell shows. Without a value it is empty, whatever its look. A tuple, which is made fast."""
 
     value: Value
     look: Look
     note: Note | None = None
     link: "Place | None" = None
-    count: int | None = None
+    over: int | None = None
     """What a mean was taken over, shown after it in brackets."""
 
 
@@ -178,7 +177,7 @@ def mean_cell(mean: Mean, rqs: Mean) -> Cell:
     """A mean, with its count and a note on what is missing if it is not over the queries of the row's RQS."""
     if mean.scored == rqs.scored:
         return Cell(mean.value, Look.SCORE)
-    return Cell(mean.value, Look.SCORE, Note(_counts(mean)), count=mean.scored)
+    return Cell(mean.value, Look.SCORE, Note(_counts(mean)), over=mean.scored)
 
 
 def mean_column(
@@ -208,7 +207,7 @@ def mean_column(
 def amount_cell(value: float | None, note: Note | None = None, count: int | None = None) -> Cell:
     """A latency or a cost, or a difference of two; empty where it is not known."""
     look = Look.LARGE_AMOUNT if value is not None and abs(value) >= _LARGE else Look.AMOUNT
-    return Cell(value, look, note, count=count)
+    return Cell(value, look, note, over=count)
 
 
 _LARGE = 100

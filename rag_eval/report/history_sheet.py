@@ -97,7 +97,7 @@ def history_columns(history: History) -> list[Column[BotInTime]]:
             found = mean_of(line)
             count = found.scored if found.scored != line.bot.rqs.scored else None
             look = Look.NOT_APPLICABLE if found.value is None else Look.SCORE
-            return Cell(found.value, look, count=None if found.value is None else count)
+            return Cell(found.value, look, over=None if found.value is None else count)
 
         about = "Mean; in brackets its count if RQS has another one."
         return Column(label, NUMBER_WIDTH, cell, about=about, count=lambda line: mean_of(line).scored)
@@ -209,7 +209,7 @@ def _comparisons(line: BotInTime) -> int:
 def _win_rate_cell(line: BotInTime) -> Cell:
     count = _comparisons(line)
     won = sum((pair.win_rate or 0.0) * pair.queries for pair in _compared(line))
-    return Cell(won / count, Look.PERCENT, count=count) if count else Cell(None, Look.PERCENT)
+    return Cell(won / count, Look.PERCENT, over=count) if count else Cell(None, Look.PERCENT)
 
 
 def _preferences(line: BotInTime) -> str:

@@ -102,7 +102,7 @@ def _spearman(line: MeasureComparison) -> float | None:
 
 
 def _own_cell(judge: JudgeOnMeasure) -> Cell:
-    return Cell(judge.own.value, Look.SCORE, count=judge.own.scored if judge.own.scored else None)
+    return Cell(judge.own.value, Look.SCORE, over=judge.own.scored if judge.own.scored else None)
 
 
 def _human_columns() -> list[Column[HumanComparison]]:

@@ -1,7 +1,8 @@
 """In a worker process: rows of the sheet "Per-Query Metrics", rendered for the process that writes the workbook.
 
 XlsxWriter has no documented way to take over rows that another process has rendered. What is used of its inside is in
-this module, in `book` and in `Formats.fix_numbers`: the file of rows, and the row that is being written.
+this module, in `book` and in `Formats.fix_numbers`: the file of rows, the row that is being written, and how
+a cell is written.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.book import deflated
+from rag_eval.report.book import RowSheet, deflated
 from rag_eval.report.case_table import Rendered, case_table
 from rag_eval.report.notes import Note, SheetNotes
 from rag_eval.report.styles import Formats, Look
@@ -21,7 +22,7 @@ from rag_eval.store.codec import decode
 def open_renderer(spec: bytes) -> Callable[[int, Sequence[CaseResult]], Rendered]:
     """What renders results, given the number of cases of the run that come before them."""
     book = Workbook(BytesIO(), {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
-    worksheet = book.add_worksheet()
+    worksheet = book.add_worksheet(worksheet_class=RowSheet)
     worksheet.constant_memory = True  # only now, so that it has no file
     worksheet.fh = worksheet.row_data_fh = StringIO()
     formats = Formats(book)

@@ -1,7 +1,7 @@
 """One sheet's table: the header in row 1, then a line for each item, written as they come."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
@@ -91,7 +91,7 @@ class SheetTable(Generic[Item]):
             self._begins_group, self._group = group != self._group and self.lines > 1, group
         cells = [column.cell(item) for column in self.columns]
         for index, cell in enumerate(cells):
-            self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
+            self._write(self.lines, index, cell._replace(link=links[index]) if index in links else cell)
         if self._line_height:
             self._heighten(cells, self._line_height)
 
@@ -175,7 +175,7 @@ class SheetTable(Generic[Item]):
             self._write(0, index, Cell(column.header, column.header_look, note))
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
-        words = "" if cell.count is None else f" ({cell.count:,})"
+        words = "" if cell.over is None else f" ({cell.over:,})"
         style = self._formats.of(cell.look, words, begins_group=self._begins_group if row else None)
         if cell.link and self.links < self._sheet_links:
             self._link(row, index, cell.link)

@@ -412,7 +412,7 @@ def _td(cell: Cell) -> str:
         shown = amount(value)
     else:
         shown = f"{value:,}".replace("-", "−") if isinstance(value, int) else decimals(value)
-    count = "" if cell.count is None else f" <small>({cell.count:,})</small>"
+    count = "" if cell.over is None else f" <small>({cell.over:,})</small>"
     return f'<td class="num">{shown}{count}</td>'
 
 
