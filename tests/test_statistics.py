@@ -32,6 +32,8 @@ from rag_eval.results.intervals import (
     chunks,
     pooled,
     quantiles,
+    reported_interval,
+    reported_intervals,
     student_quantile,
     wilson_interval,
 )
@@ -117,6 +119,16 @@ class TestMeanInterval:
         low, high = stats.norm.interval(0.95, values.mean(), stats.sem(values))
         assert ours.low == pytest.approx(low, abs=0.1 * (high - low))
         assert ours.high == pytest.approx(high, abs=0.1 * (high - low))
+
+    @pytest.mark.parametrize("rows", [1, 60, 2_500])
+    @pytest.mark.parametrize("per_cluster", [None, 3])
+    def test_of_several_columns_each_is_that_of_the_column_alone(self, rows, per_cluster):
+        columns = [skewed_scores(rows, seed).tolist() for seed in range(3)]
+        clusters = per_cluster and [row // per_cluster for row in range(rows)]
+        alone = [reported_interval(column, 0.9, clusters) for column in columns]
+        assert reported_intervals(columns, 0.9, clusters) == alone
+        assert alone == [None] * 3 or len({*alone}) == 3
+        assert reported_intervals([]) == []
 
     def test_holds_the_truth_about_as_often_as_it_says(self):
         rng = np.random.default_rng(3)

@@ -101,13 +101,11 @@ def find(
     import numpy as np
 
     from rag_eval.results.comparison import compare_with_best
-    from rag_eval.results.intervals import reported_interval
+    from rag_eval.results.intervals import reported_interval, reported_intervals
 
     bots = list(summary.rqs_values)
-    compared = {
-        bot: reported_interval(values, clusters=summary.clusters)
-        for bot, values in summary.rqs_values.items()
-    }
+    intervals = reported_intervals([*summary.rqs_values.values()], clusters=summary.clusters)
+    compared = dict(zip(bots, intervals, strict=True))
     # The compared rows are some of a bot's own: as many of them means the same ones, and the same interval.
     own = {
         bot.bot: compared[bot.bot]

@@ -40,11 +40,22 @@ def bootstrap_mean_interval(
     Never outside the range of the values. None for fewer than two; a single point when all are equal, since
     a bootstrap cannot know of values that it has not seen.
     """
-    sample = np.asarray(values, dtype=float)
-    if len(sample) < 2:
-        return None
-    reach = student_quantile((1 + confidence) / 2, len(sample) - 1)
-    return mean_intervals(sample[:, None], [reach], resamples, np.random.default_rng(seed))[0]
+    return _bootstrap_mean_intervals([values], confidence, resamples, seed)[0]
+
+
+def _bootstrap_mean_intervals(
+    samples: Sequence[ArrayLike], confidence: float, resamples: int = RESAMPLES, seed: int = 0
+) -> list[Interval | None]:
+    """Those of several samples of one length: of each as if it were alone, but the same rows are drawn for all."""
+    columns = [np.asarray(values, dtype=float)[:, None] for values in samples]
+    count = min(map(len, columns), default=0)
+    if count < 2:
+        return [None] * len(columns)
+    reach = student_quantile((1 + confidence) / 2, count - 1)
+    rngs = [np.random.default_rng(seed) for _ in columns]
+    blocks = [pooled(column - column.mean(axis=0), rng) for column, rng in zip(columns, rngs, strict=True)]
+    sums = _resampled_sums(blocks, resamples, rngs[0])
+    return [_intervals(*each, [reach])[0] for each in zip(columns, blocks, sums, strict=True)]
 
 
 def reported_interval(
@@ -55,13 +66,23 @@ def reported_interval(
     `clusters` are numbers of what each value belongs to, such as a conversation: these are resampled then, and at least
     FEWEST_ROWS of them are needed.
     """
+    return reported_intervals([values], confidence, clusters)[0]
+
+
+def reported_intervals(
+    columns: Sequence[Sequence[float]], confidence: float = 0.95, clusters: Sequence[int] | None = None
+) -> list[Interval | None]:
+    """Those of several columns of one length, in little more time than that of one."""
+    blocks = [values if clusters is None else cluster_means(values, clusters) for values in columns]
+    if min(map(len, blocks), default=0) < FEWEST_ROWS:
+        return [None] * len(columns)
+    found = _bootstrap_mean_intervals(blocks, confidence)
     if clusters is None:
-        return bootstrap_mean_interval(values, confidence=confidence) if len(values) >= FEWEST_ROWS else None
-    blocks = cluster_means(values, clusters)
-    if len(blocks) < FEWEST_ROWS:
-        return None
-    found = bootstrap_mean_interval(blocks, confidence=confidence)
-    return found and Interval(max(found.low, min(values)), min(found.high, max(values)))
+        return found
+    return [
+        each and Interval(max(each.low, min(values)), min(each.high, max(values)))
+        for each, values in zip(found, columns, strict=True)
+    ]
 
 
 def cluster_means(values: ArrayLike, clusters: ArrayLike) -> Floats:
@@ -142,9 +163,14 @@ def mean_intervals(
 
     A reach is the half width that a t interval would have, in standard errors.
     """
-    means = columns.mean(axis=0)
-    blocks = pooled(columns - means, rng)
-    shifts = _resampled_sums(blocks, resamples, rng) / len(columns)
+    blocks = pooled(columns - columns.mean(axis=0), rng)
+    (sums,) = _resampled_sums([blocks], resamples, rng)
+    return _intervals(columns, blocks, sums, reaches)
+
+
+def _intervals(columns: Floats, blocks: Floats, sums: Floats, reaches: Sequence[float]) -> list[Interval]:
+    """By the sums of resampled blocks, which are of the deviations from the means."""
+    means, shifts = columns.mean(axis=0), sums / len(columns)
     # The standard error of a bootstrap is too small by this factor, which the quantiles have to make up for.
     widening = math.sqrt(len(blocks) / (len(blocks) - 1))
     intervals = []
@@ -170,9 +196,12 @@ def pooled(columns: Floats, rng: np.random.Generator) -> Floats:
     return np.concatenate(sums)
 
 
-def _resampled_sums(rows: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """Column sums of `resamples` samples of the rows, drawn with replacement."""
-    return np.concatenate(list(map(rows.__rmatmul__, resampled_counts(len(rows), resamples, rng))))
+def _resampled_sums(tables: Sequence[Floats], resamples: int, rng: np.random.Generator) -> list[Floats]:
+    """By table: column sums of `resamples` samples of its rows, drawn with replacement; of all tables the same rows."""
+    drawn = [
+        [counts @ rows for rows in tables] for counts in resampled_counts(len(tables[0]), resamples, rng)
+    ]
+    return [np.concatenate(sums) for sums in zip(*drawn, strict=True)]
 
 
 def resampled_counts(count: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:

@@ -280,7 +280,7 @@ class Summarizer:
         bots = {bot: columns.summary(bot, kept) for bot, columns in self._bots.items()}
         return Summary(
             bots=tuple(bots.values()),
-            standings=self._standings(ranked, common),
+            standings=self._standings(bots, ranked, common),
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
             rqs_values={
@@ -340,8 +340,15 @@ class Summarizer:
             for bot in bots
         }
 
-    def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
-        means = {bot: self._bots[bot].means(common if bot in ranked else None) for bot in self._bots}
+    def _standings(
+        self, bots: Mapping[str, BotSummary], ranked: Sequence[str], common: Sequence[int]
+    ) -> tuple[Standing, ...]:
+        means = {
+            bot: {RQS: own.rqs, **own.metrics}
+            if bot not in ranked or common == range(self._bots[bot].cases)
+            else self._bots[bot].means(common)
+            for bot, own in bots.items()
+        }
         level = {bot: round(means[bot][RQS].value or 0.0, 4) for bot in ranked}
         best = max(level.values(), default=0.0)
         standings = [
@@ -452,8 +459,6 @@ class _BotColumns:
 
     def means(self, rows: Sequence[int] | None = None) -> dict[str, Mean]:
         """The mean of every column, over all rows or over the given ones."""
-        if rows is None or rows == range(self.cases):
-            return {name: self._mean(name) for name in self._values.last}
         return {name: self._mean(name, rows) for name in self._values.last}
 
     def summary(self, bot: str, kept: Sequence[str]) -> BotSummary:
