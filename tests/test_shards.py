@@ -1400,6 +1400,41 @@ def test_rows_of_a_worker_are_taken_over_and_what_it_lacks_is_rendered(tmp_path:
     assert parts.queries(0, 2) == own + rest
 
 
+def test_results_are_read_for_their_notes_alone_if_the_rows_suffice(tmp_path: Path) -> None:
+    """And the part must still be what was judged."""
+    parts, folder = PartsWithRows(tmp_path), RunFolder(tmp_path / "out")
+    folder.results(0).parent.mkdir(parents=True)
+    results = parts.parts[0]
+    about = {"scoring": scoring_of(parts.facts)}
+    write_results(folder.results(0), parts.facts, ((each, to_json(each)) for each in results), lambda: about)
+    sheets = []
+    for has_file in (True, False):
+        if has_file:
+            parts.write_rows(0, results[0].case.query)
+        rendered = RenderedCases(parts.facts)
+        rows = FoldedRows(rendered, parts.facts, tmp_path)
+        report = ExcelReport(tmp_path / "report.xlsx", parts.facts, rendered=rendered)
+        rendered.suffice = True
+        assert list(Fold(folder, parts.facts).results([0], rows=rows)) == []
+        summary = summary_of(results, parts.facts)
+        report.finish(summary, find(summary), parts.facts)
+        sheets.append([row[1:] for row in first_sheet(tmp_path / "report.xlsx")])
+    whole = write_report(tmp_path / "whole.xlsx", results, parts.facts)
+    assert sheets == [[row[1:] for row in first_sheet(whole)]] * 2
+    assert any(cell[3] for row in sheets[0] for cell in row)
+    # Of other weights they are needed, and a damaged part is told in any case.
+    rendered = RenderedCases(parts.facts)
+    rendered.suffice = True
+    rows = FoldedRows(rendered, parts.facts, tmp_path)
+    other = replace(parts.facts, weights={"faithfulness": 1.0})
+    assert len(list(Fold(folder, other).results([0], rows=rows))) == len(results)
+    with folder.results(0).open("r+b") as file:
+        file.seek(folder.results(0).stat().st_size // 2)
+        file.write(b"damaged")
+    with pytest.raises(InputError, match=r"part-00000\.parquet: cannot be read; run the same command again"):
+        list(Fold(folder, parts.facts).results([0], rows=rows))
+
+
 def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 5)
     specs = ("--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")

@@ -159,6 +159,8 @@ class OutputPaths:
             factories.append(lambda: CsvReport(folder, facts, asked))
         if history:  # after everything else: a run that has no report leaves no entry
             factories.append(lambda: HistoryRecord(history.history.folder, history.id))
+        if rendered:
+            rendered.suffice = len(factories) == 1
         return Outputs.opened(factories)
 
     def _page(

@@ -59,6 +59,8 @@ class RenderedCases:
         self.spec = encode(facts)
         self.take: Callable[[Rendered, Sequence[CaseResult]], None] = lambda *_: None
         """Is given the rows of some cases and their results, in the order of the run; whoever writes them sets it."""
+        self.suffice = False
+        """Whether nothing else is written of a case; then it need not be added to the outputs."""
 
     @classmethod
     def of(cls, facts: RunFacts, *, has_evidence: bool) -> Self | None:

@@ -79,6 +79,8 @@ class ExcelReport:
                 self._evidence = self._open(EVIDENCE, facts)
             elif isinstance(table, StreamedTable) and table is not CASES:
                 self._streams.append((table, self._open(table, facts, sheet_rows), table.lines(facts)))
+        if rendered and self._streams:
+            rendered.suffice = False
 
     def _open(
         self, table: StreamedTable[Any], facts: RunFacts, sheet_rows: int = SHEET_ROWS

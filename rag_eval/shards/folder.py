@@ -146,14 +146,39 @@ def write_results(
 
 def read_results(path: Path) -> Iterator[CaseResult]:
     """The results as they were judged, in order. Raises DamagedPartError, perhaps at the end of the file."""
+    for line in read_lines(path):
+        yield _result(path, line)
+
+
+def _result(path: Path, line: bytes) -> CaseResult:
+    try:
+        result: CaseResult = from_json(CaseResult, line)
+    except ValueError as error:
+        raise DamagedPartError(f"{path}: is damaged ({error})") from error
+    return result
+
+
+class StoredResults(Sequence[CaseResult]):
+    """Results by their lines, each read only when it is asked for. Raises DamagedPartError then."""
+
+    def __init__(self, path: Path, lines: Sequence[bytes]) -> None:
+        """The lines come from the results at `path`."""
+        self._path = path
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _result(self._path, self._lines[index])
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """What `write_results` wrote of each result. Raises DamagedPartError, perhaps at the end of the file."""
     digest = hashlib.sha256()
     for line in _column(path, "case"):
         digest.update(line)
-        try:
-            result: CaseResult = from_json(CaseResult, line)
-        except ValueError as error:
-            raise DamagedPartError(f"{path}: is damaged ({error})") from error
-        yield result
+        yield line
     if digest.hexdigest() != about_results(path).get("cases"):
         raise DamagedPartError(f"{path}: is damaged (its cases are not those that were written)")
 
