@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
 from rag_eval.records import Case, Row
 from rag_eval.report.case_table import RenderedCases
+from rag_eval.results.causes import CauseTally
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.parallel import (
@@ -130,11 +132,16 @@ def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
     whole.close()
     judge = parallel.open_worker(({"judge": {"provider": "offline"}}, {}, None))
     found = []
+    counted, causes = (CauseTally(["A", "B"], effective_thresholds(OFFLINE, is_proxy=True)) for _ in range(2))
     for size in sizes:
         part, rows = rows[:size], rows[size:]
-        judged, _ = decode(parallel._Judged, encode(judge(decode(parallel._Part, encode((0, part))))))
+        judged, state, _ = decode(parallel._Judged, encode(judge(decode(parallel._Part, encode((0, part))))))
         found += judged
+        causes.merge(state)
     assert found == expected
+    for result in chain.from_iterable(expected):
+        counted.add(result)
+    assert causes.causes() == counted.causes()
 
 
 def test_a_part_ends_where_it_has_enough_characters() -> None:

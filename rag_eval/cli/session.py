@@ -224,6 +224,7 @@ class Session:
 
         bar = progress(len(table.rows), sys.stderr, quiet=self.options.quiet)
         evaluation.import_meanwhile(_AT_THE_END)
+        has_causes = evaluation.count_causes(tallies.causes)
 
         def on_row(results: Sequence["CaseResult"]) -> None:
             if _is_judged(results):
@@ -239,7 +240,7 @@ class Session:
         with stopping_on_signals(evaluation):
             for results in rows:
                 for result in map(self.people.label, results):
-                    tallies.add(result)
+                    tallies.add(result, has_causes=has_causes)
                     yield result
                 if not until_clear:
                     on_row(results)

@@ -81,6 +81,12 @@ class CauseTally:
         if not result.case.is_missing:
             self._bots[result.case.bot].add(result)
 
+    def add_row(self, results: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
+        """The same results: told while it is known what their texts say, they take half the time."""
+        for result in results:
+            self.add(result)
+        return results
+
     def state(self) -> State:
         """What was added, for `merge`."""
         return {bot: tally.state() for bot, tally in self._bots.items()}

@@ -59,7 +59,7 @@ class Tallies:
         )
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._noise = NoiseTally()
-        self._causes = CauseTally(facts.bots, facts.thresholds)
+        self.causes = CauseTally(facts.bots, facts.thresholds)
         self._weights = facts.weights
         self._pairs = _pair_tally(facts) if facts.head_to_head else None
         self._retrieval: dict[str, RetrievalTally] = {}
@@ -71,10 +71,12 @@ class Tallies:
             AlignmentTally(facts.bots, thresholds, facts.criteria, facts.strata) if facts.has_labels else None
         )
 
-    def add(self, result: CaseResult) -> None:
+    def add(self, result: CaseResult, *, has_causes: bool = False) -> None:
+        """With `has_causes`, those of the result are in `causes` already."""
         self._summarizer.add(result)
         self._noise.add(result)
-        self._causes.add(result)
+        if not has_causes:
+            self.causes.add(result)
         if self._comparison:
             self._comparison.add(result)
         if self._since_last and self._since_last is not self._comparison:
@@ -118,7 +120,7 @@ class Tallies:
         tallies = {
             "summary": self._summarizer,
             "noise": self._noise,
-            "causes": self._causes,
+            "causes": self.causes,
             "baseline": self._comparison,
             "pass_rates": self._pass_rates,
             "alignment": self._alignment,
@@ -162,7 +164,7 @@ class Tallies:
             flagged=tuple(self._flagged),
             worst=tuple(self._worst),
             noise=self._noise.deviations(),
-            causes=self._causes.causes(),
+            causes=self.causes.causes(),
             head_to_head=self._pairs.head_to_head() if self._pairs else None,
             since_last=self._since_last.changes() if self._since_last else None,
         )

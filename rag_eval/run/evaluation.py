@@ -31,6 +31,7 @@ from rag_eval.records import (
     TaskUsage,
     Usage,
 )
+from rag_eval.results.causes import CauseTally
 from rag_eval.results.scoring import doc_recall, failure_modes, mean_score, rqs, with_gaps
 from rag_eval.run.judges import Judges
 from rag_eval.texts.redaction import Redactor
@@ -121,6 +122,10 @@ class Evaluation:
         yield from self._scheduler.run(
             self._coroutines(rows, with_pairs=with_pairs), window=32 + 2 * self._workers
         )
+
+    def count_causes(self, tally: CauseTally) -> bool:
+        """Whether the tally is told of causes by those who judge; it must not be told of the results, then."""
+        return False
 
     def compared(self, results: Iterable[tuple[CaseResult, ...]]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of rows that are judged, with their responses compared in pairs; as they are without pairs."""

@@ -11,10 +11,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from rag_eval.configuration.effective import effective_thresholds
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import CaseResult, Row
+from rag_eval.results.causes import CauseTally
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.processes import Processes, function_named
@@ -58,8 +60,8 @@ def usable_cores() -> int:
 
 _Part = tuple[int, list[Row]]
 """What a worker gets: the number of cases of the run that come before some rows, and the rows."""
-_Judged = tuple[list[tuple[CaseResult, ...]], Any]
-"""What it gives back: the results of each row, and what the renderer made of them."""
+_Judged = tuple[list[tuple[CaseResult, ...]], Any, Any]
+"""What it gives back: the results of each row, the state of a CauseTally, and what the renderer made of them."""
 
 
 class _Renderer(Protocol):
@@ -129,6 +131,7 @@ class ParallelEvaluation(Evaluation):
         self._part_rows = part_rows
         self._stop: RunStoppedError | None = None
         self._renderer = renderer
+        self._causes: CauseTally | None = None
         habits = {bot: tuple(habit) for bot, habit in judges.habits.items()}
         spec = specification(settings), habits, (renderer.task, renderer.spec) if renderer else None
         self._processes = processes.open(spec)
@@ -150,11 +153,17 @@ class ParallelEvaluation(Evaluation):
                 yield _name(part), (before, part)
                 before += sum(len(row.cases) for row in part)
 
-        for judged, made in self._processes.map(parts()):
+        for judged, causes, made in self._processes.map(parts()):
+            if self._causes:
+                self._causes.merge(causes)
             if self._renderer:
                 self._renderer.take(made, list(chain.from_iterable(judged)))
             yield from judged
         self._processes.end()
+
+    def count_causes(self, tally: CauseTally) -> bool:
+        self._causes = tally
+        return True
 
     def request_stop(self, reason: RunStoppedError) -> None:
         self._stop = reason
@@ -184,12 +193,14 @@ def open_worker(
     habits = {bot: Habit(*each) for bot, each in counts.items()}
     evaluation = Evaluation(Judges.offline(settings).with_citations(settings, habits), settings)
     make = function_named(renderer[0])(renderer[1]) if renderer else None
+    thresholds = effective_thresholds(settings, is_proxy=True)
 
     def judge(part: _Part) -> _Judged:
         before, rows = part
-        judged = list(evaluation.results(rows))
+        causes = CauseTally(list(dict.fromkeys(case.bot for row in rows for case in row.cases)), thresholds)
+        judged = list(map(causes.add_row, evaluation.results(rows)))
         made = make(before, list(chain.from_iterable(judged))) if make else None
-        return judged, made
+        return judged, causes.state(), made
 
     return judge
 

@@ -1,8 +1,8 @@
 """Values of ours as bytes: in pipes, in part files and in temporary files.
 
-A value is one of `rag_eval.records`, or a plain one: None, booleans, numbers, texts, bytes, dates, and tuples, lists
-and mappings of them. Its bytes are MessagePack. A record of a file is a head with length and checksums, then such
-bytes: a file of records can be appended to, and a record that was not written to its end is known as such.
+A value is one of `rag_eval.records`, or a plain one: None, booleans, numbers, texts, bytes, dates, and tuples, lists,
+arrays and mappings of them. Its bytes are MessagePack. A record of a file is a head with length and checksums, then
+such bytes: a file of records can be appended to, and a record that was not written to its end is known as such.
 """
 
 import functools
@@ -82,6 +82,8 @@ def _plainer(value: Any) -> Any:
     """What stands for a value of a derived class."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, array):
+        return value.tolist()
     for plain in (str, float):
         if isinstance(value, plain):
             return plain(value)
