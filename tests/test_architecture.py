@@ -90,7 +90,18 @@ UNFROZEN = {
         "Request",
         "ReviewLabels",
     ),
-    *("Wave", "_Column", "_Held", "_Item", "_Judged", "_Worker", "_Write"),
+    *(
+        "Grounding",
+        "Score",
+        "Wave",
+        "_Column",
+        "_Held",
+        "_Item",
+        "_Judged",
+        "_SentenceSupport",
+        "_Worker",
+        "_Write",
+    ),
 }
 """Those that change while something goes on, and those that are too many to be made slowly."""
 

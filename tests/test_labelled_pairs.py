@@ -357,7 +357,7 @@ def test_pairs_whose_context_was_edited_are_named(tmp_path: Path) -> None:
     results = with_cases(run_of(6, lambda *_: 1.0), lambda case: {"chunks": before})
     path = fill(write_review(tmp_path / "r.xlsx", review_of(results)), prefers("Birch"))
     labels, _ = joined([path], with_cases(results, lambda case: {"chunks": now if case.row > 5 else before}))
-    named = {line.partition(":")[0] for line in labels.warnings if "chunks were changed" in line}
+    named = {line.partition(":")[0] for line in labels.warnings if ": the chunks were changed" in line}
     assert named == {"the pair in row 6", "the pair in row 7"}
 
 

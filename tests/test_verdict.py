@@ -212,6 +212,17 @@ def test_the_words_of_every_case_are_what_they_were() -> None:
     assert [*difflib.unified_diff(recorded, [*cases()], "recorded", "made", n=0, lineterm="")] == []
 
 
+def test_a_bot_too_close_for_the_offline_judge_is_not_among_those_that_are_beaten() -> None:
+    values = {"Atlas": [0.7] * 16, "Birch": [0.69] * 16, "Cedar": [0.5] * 16}
+    lines = list(told("", results_of(values), facts_of(list(values), 16, **OFFLINE)))
+    assert lines[1] == "Too close for the offline judge to decide: Atlas and Birch."
+    assert lines[2].endswith("; better than 1 of the 2 others.")
+    assert "   Atlas: better than 1 of the 2 others" in lines
+    values["Cedar"] = [0.68] * 16
+    lines = list(told("", results_of(values), facts_of(list(values), 16, **OFFLINE)))
+    assert "   Atlas: too close to decide" in lines
+
+
 def test_five_hundredths_are_not_too_close_for_the_offline_judge() -> None:
     values: Values = {"Atlas": [0.7] * 6, "Birch": [0.69] * 6, "Cedar": [0.65] * 6}
     facts = facts_of(list(values), 6, **OFFLINE)

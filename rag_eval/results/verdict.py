@@ -146,7 +146,7 @@ def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) 
         return f"highest RQS; not comparable with {name}"
     if len(comparison.rivals) == 1 or summary.too_few:
         return _beside(runner_up, comparison, facts, summary, ("better than", "ahead of", name))
-    return _reach(comparison)
+    return _reach(comparison, facts)
 
 
 # Who is better
@@ -231,7 +231,7 @@ def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str
     early = "leads of runs that stop early are a little too high" if _clear_words(comparison, facts) else ""
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
     begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
-    reach = [_reach(comparison)] if several and not summary.too_few else []
+    reach = [_reach(comparison, facts)] if several and not summary.too_few else []
     return "; ".join(filter(None, [begin, *reach, *_what_more(comparison, summary), remark, early])) + "."
 
 
@@ -253,10 +253,14 @@ def _what_more(comparison: "Comparison", summary: Summary) -> Iterator[str]:
         yield f"{needed} would be needed"
 
 
-def _reach(comparison: "Comparison") -> str:
-    """Over how many of the others the lead is significant."""
+def _reach(comparison: "Comparison", facts: RunFacts) -> str:
+    """Over how many of the others the lead is significant, and not too small for the offline judge."""
     comparable = [rival for rival in comparison.rivals if rival.is_comparable]
-    beaten, others = sum(rival.is_significant for rival in comparable), len(comparable)
+    significant = [rival for rival in comparable if rival.is_significant]
+    too_close = [rival for rival in significant if facts.is_proxy and rival.difference < TOO_CLOSE]
+    beaten, others = len(significant) - len(too_close), len(comparable)
+    if too_close and not beaten:
+        return "too close to decide"
     kind = "others" if others == len(comparison.rivals) else "comparable others"
     if not beaten:
         return f"not significantly better than any of the {kind}" if others else "no other bot is comparable"

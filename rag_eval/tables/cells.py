@@ -201,7 +201,8 @@ def cell_text(value: object) -> str:
             return str(value)
 
 
-_LARGEST = 10**15
+_LARGEST = 2**53
+"""Below it, whole numbers of a float are exact."""
 
 
 def _number_cell(value: float | Decimal) -> str:

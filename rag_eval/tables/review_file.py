@@ -74,10 +74,14 @@ class Fingerprint(NamedTuple):
 
     def changed(self, now: "Fingerprint") -> str:
         """What is different now, in words."""
-        names = [name for name, one, other in zip(_PARTS, self[1:], now[1:], strict=True) if one != other]
+        names = self.differing(now)
         if not names:
             return f"its row of the hidden sheet '{SAMPLE}' was changed"
         return f"the {' and the '.join(names)} {'was' if len(names) == 1 and names != ['chunks'] else 'were'} changed"
+
+    def differing(self, now: "Fingerprint") -> list[str]:
+        """Which parts are different now."""
+        return [name for name, one, other in zip(_PARTS, self[1:], now[1:], strict=True) if one != other]
 
 
 _IN_PAIR = "\0"
@@ -874,13 +878,19 @@ class _Index:
     def why_not(self, sampled: _SampledCase) -> str:
         """What became of a case that is not found, in words."""
         others = [
-            (found.query == sampled.fingerprint.query, str(case.row) == sampled.row, case.row, found)
+            (
+                found.query == sampled.fingerprint.query,
+                str(case.row) == sampled.row,
+                -len(sampled.fingerprint.differing(found)),  # a pair is there in both orders
+                case.row,
+                found,
+            )
             for case, found in self._others
             if (case.bot == sampled.bot if sampled.bot else _IN_PAIR in case.bot)
         ]
-        nearest = max(others, key=lambda each: each[:2], default=None)
+        nearest = max(others, key=lambda each: each[:3], default=None)
         if nearest is None or not any(nearest[:2]):
             return "the input has no such case" if sampled.bot else "this run compares no such pair"
-        _, is_same_row, row, found = nearest
+        _, is_same_row, _, row, found = nearest
         place = "" if is_same_row else f" (now in row {row})"
         return f"{sampled.fingerprint.changed(found)} after the review{place}; label the case again"
