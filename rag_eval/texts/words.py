@@ -175,7 +175,10 @@ def normalise(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = _with_whole_numbers(text)
-    decomposed = compatible("NFKD", text.replace("’", "'").translate(_DIGITS))
+    text = text.replace("’", "'")
+    if _OTHER_DIGIT.search(text):
+        text = text.translate(_DIGITS)
+    decomposed = compatible("NFKD", text)
     return unicodedata.normalize("NFC", _FOLDED_MARKS.sub("", decomposed)).casefold()
 
 
@@ -621,6 +624,8 @@ _FOLDED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670
 _ZEROS = "\u0660\u06f0\u0966\u09e6"
 _DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
 """Arabic, Persian, Devanagari and Bengali digits; NFKD folds the full-width ones."""
+_OTHER_DIGIT = re.compile(f"[{''.join(map(chr, _DIGITS))}]")
+"""It is found in less time than each character is translated in."""
 
 _OPENERS = "\"'“‘«([{*_"
 _CLOSERS = "\"'”’»)]}*_"

@@ -57,7 +57,8 @@ def ground(
         counted = set(stems_of(claim.text))
         missing = counted.difference(*(stems_of(reading.text) for reading in evidence))
         return Grounding(1 - len(missing) / len(counted) if counted else 0.0, missing, frozenset())
-    missing, missing_pairs = counted, claim.pairs
+    pairs = claim.pairs
+    missing, missing_pairs = counted, pairs
     for reading in evidence:
         missing = missing - reading.stems
         missing_pairs = missing_pairs - reading.pairs
@@ -65,7 +66,7 @@ def ground(
     if not "".join(missing).isascii():
         sought = filter(is_found_inside, missing)
         missing = missing - {word for word in sought if any(word in reading.text for reading in evidence)}
-    return _grounding(counted, missing, claim.pairs, missing_pairs, understood)
+    return _grounding(counted, missing, pairs, missing_pairs, understood)
 
 
 def ground_part(part: Reading, whole: Grounding, understood: Understood = NOTHING_UNDERSTOOD) -> Grounding:

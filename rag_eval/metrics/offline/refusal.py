@@ -62,6 +62,8 @@ def _found_nothing(response: Reading) -> bool:
     sentence = _SENTENCE.match(response.text)
     if sentence is None or sentence.end() - sentence.start() > _WITHIN:
         return False
+    if len(sentence[0].split()) > _SENTENCE_WORDS:  # told before it is normalised
+        return False
     text = " ".join(normalise(sentence[0]).split())
     if text.count(" ") >= _SENTENCE_WORDS:
         return False
