@@ -635,7 +635,8 @@ def test_a_choice_in_chinese_is_not_answered_by_yes_or_no() -> None:
             "Who was the architect of the town hall?",
             "Edmund Hale",
             "Edmund Hale drew the plans; his pupil Robert Finch added the clock tower in 1911.",
-            "The town hall was built to plans by the architect Edmund Hale. His pupil Robert Finch added the tower.",
+            "The town hall was built to plans by the architect Edmund Hale. His pupil Robert Finch added the clock "
+            "tower in 1911.",
         ),
         (
             "How old must my daughter be to ride?",

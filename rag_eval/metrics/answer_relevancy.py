@@ -13,7 +13,7 @@ from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, M
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.grounding import WORDING, sentences_of_likely
+from rag_eval.metrics.offline.grounding import WORDING, sentences_in, sentences_of_likely
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
@@ -22,6 +22,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.amounts import restated
 from rag_eval.texts.words import (
     Reading,
+    content_stems,
     has_words,
     quote,
     read,
@@ -169,7 +170,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         is_answer = kind is not None and kind.is_given(answer, case.query)
         if share < 1 and is_brief(answer):
             is_short = _is_short(answer, said, case.query)
-            source = _source(answer, said, case) if is_short else _source_of_clause(answer, case)
+            source = _source(answer, said, case) if is_short else _source_of_clause(answer, share, case)
             share = max(share, source.value)
             is_answer = is_answer or (source.held > 0 and source.is_closest)
             if share < BARE_SHARE and is_short and _is_bare(answer, said, case, source):
@@ -251,13 +252,30 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
     return best
 
 
-def _source_of_clause(answer: str, case: Case) -> _Source:
-    """That of the clause of an answer which is worth most with it, of those that are as short as a short response."""
-    best = _Source(query_stems(case.query), case.chunks or ())
-    for clause in _CLAUSES.split(answer) if case.chunks else ():
-        said = read_claim(clause).whole.stems
-        if len(said) > 1 and _is_short(clause, said, case.query):
-            best = max(best, _source(clause, said, case), key=lambda source: source.value)
+def _source_of_clause(answer: str, share: float, case: Case) -> _Source:
+    """That of the clause of an answer which is worth most with it, of those that are as short as a short response.
+
+    Chunks that have no greater share of the query's words than the answer itself are left out.
+    """
+    chunks = case.chunks or ()
+    best = _Source(query_stems(case.query), chunks)
+    likely = [
+        (chunk, reading.stems)
+        for chunk, reading in zip(chunks, read_all(chunks), strict=True)
+        if find_similar(best.asked, reading.stems).share > share
+    ]
+    for clause in _CLAUSES.split(answer) if likely else ():
+        said = content_stems(clause)
+        least = _LEAST_SHARE_OF_SOURCE * len(said)
+        if len(said) < 2 or not _is_short(clause, said, case.query):
+            continue
+        for chunk, stems in likely:
+            for sentence in sentences_in(chunk) if len(said & stems) >= least else ():
+                n_found = len(said & sentence.stems)
+                if n_found >= least and n_found > best.value * len(said):
+                    found = find_similar(best.asked, sentence.stems).share
+                    one = best._replace(share=found, held=n_found / len(said))
+                    best = max(best, one, key=lambda source: source.value)
     return best
 
 
