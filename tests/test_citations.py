@@ -26,6 +26,7 @@ from scipy.stats import rankdata
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.citation_support import citation_metrics
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
+from rag_eval.texts import brackets
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
 from rag_eval.texts.source_lists import without_sources
 from rag_eval.texts.words import read_all, read_sentences, sentences, words
@@ -1145,3 +1146,18 @@ def _area_of(some: Any, labels: Sequence[bool], found: Sequence[float]) -> float
 def test_a_line_that_names_sources_thousands_of_times_is_read() -> None:
     """Each of them once was a call within a call, and the text behind it was searched again."""
     assert without_sources("It is red. " + "Sources: [1]. " * 3000).startswith("It is red. Sources: [1].")
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("Four weeks. Source: [Rules](https://a.b/c) [1]", ((1, 1),)),
+        ("It is free. See also  [Rules](https://a.b/c) [2].", ((2, 2),)),
+        ("It is free, according  to   [3].", ((3, 3),)),
+    ],
+)
+def test_a_number_behind_a_link_or_wide_spaces_is_cited_like_any_other(
+    text: str, cited: tuple[tuple[int, int], ...]
+) -> None:
+    (found,) = brackets.marks(brackets.unmasked(text), leads=True)
+    assert found.ranges == cited

@@ -114,8 +114,8 @@ class _OfflineFaithfulness(_Faithfulness):
         if not answer:
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
         claim = read_claim(answer)
-        content = claim.whole.content  # four groups of characters are a word at most
-        is_short = len(content) <= 4 * MOST_WORDS_OF_A_MERE_REFUSAL >= 4 * count_words(content)
+        content, most = claim.whole.content, MOST_WORDS_OF_A_MERE_REFUSAL
+        is_short = len(content) <= 4 * most and count_words(content) <= most  # told fast of a long one
         claims = [one for one in claim.sentences if not refers_elsewhere(one)] if is_short else []
         if claims and all(map(is_refusal, claims)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")

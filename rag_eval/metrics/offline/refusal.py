@@ -67,10 +67,8 @@ def _found_nothing(response: Reading) -> bool:
     text = " ".join(normalise(sentence[0]).split())
     if text.count(" ") >= _SENTENCE_WORDS:
         return False
-    beginnings = BEGINNING.findall(text)
-    if FOUND_BEGINNINGS.isdisjoint(beginnings) or NO_OR_NOTHING_BEGINNINGS.isdisjoint(
-        beginnings
-    ):  # most often
+    beginnings = set(BEGINNING.findall(text))
+    if not (FOUND_BEGINNINGS & beginnings and NO_OR_NOTHING_BEGINNINGS & beginnings):  # most often
         return False
     is_bare = text.count(" ") < _BARE_WORDS
     return any(
