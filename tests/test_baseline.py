@@ -828,6 +828,7 @@ def test_a_report_without_numbers_is_read_as_one(tmp_path: Path) -> None:
         read_past_run(tmp_path / "r.txt")
 
 
+@pytest.mark.slow
 def test_report_only_makes_a_new_report_without_any_call(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -840,6 +841,7 @@ def test_report_only_makes_a_new_report_without_any_call(
     assert read_sheet(tmp_path / "b.xlsx", "Per-Query Metrics")
 
 
+@pytest.mark.slow
 def test_report_only_needs_the_address_of_stored_replies_and_no_key(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -866,6 +868,7 @@ def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_pa
         assert remedy in ended.err
 
 
+@pytest.mark.slow
 def test_a_new_report_from_a_runs_json_has_the_same_scores_and_other_weights(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -940,6 +943,7 @@ def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Pa
     assert "'Nope' is not a column of the recorded run (it has 'Query')" in ended.err
 
 
+@pytest.mark.slow
 def test_calibrated_thresholds_go_by_who_judged_the_run(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

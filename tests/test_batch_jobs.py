@@ -219,6 +219,7 @@ def test_ten_commands_under_one_cap_spend_no_more_than_it(job: Job, server: Batc
     assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
 
 
+@pytest.mark.slow
 def test_a_cap_says_what_it_holds_back_and_holds_back_less_when_usage_is_known(
     job: Job, server: BatchServer
 ) -> None:
@@ -286,6 +287,7 @@ def test_replies_that_are_longer_than_all_before_exceed_no_cap_and_are_not_lost(
     assert job.tables() == expected
 
 
+@pytest.mark.slow
 def test_the_cost_of_batches_includes_that_of_commands_without_them(job: Job, server: BatchServer) -> None:
     """Each command reports what it sent or took in, next to what the run cost so far."""
     job.sheet(2)
@@ -312,6 +314,7 @@ def test_the_cost_of_batches_includes_that_of_commands_without_them(job: Job, se
     assert f"{usage['cost']:.4f} USD (last command: {now:.4f})" in ended.out
 
 
+@pytest.mark.slow
 def test_every_option_that_the_guide_lists_with_batches_can_be_used_with_them(
     job: Job, server: BatchServer
 ) -> None:
@@ -333,6 +336,7 @@ def test_every_option_that_the_guide_lists_with_batches_can_be_used_with_them(
     assert Path("r.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_results_without_a_count_cost_the_most_that_they_can(job: Job, server: BatchServer) -> None:
     job.sheet(3)
     job.configure("[prices]\ninput = 100\noutput = 10\n")
@@ -360,6 +364,7 @@ def _cost_of(prompt: str, reply: str) -> float:
     return (100 * len(prompt.split()) + 10 * len(reply.split())) / 1e6
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_provider_has_lost_is_requested_again(job: Job, server: BatchServer) -> None:
     assert job.run().code == 75
     server.batches.clear()
@@ -378,6 +383,7 @@ def test_a_batch_that_the_provider_has_lost_is_requested_again(job: Job, server:
     assert sent_once(server) == 19
 
 
+@pytest.mark.slow
 def test_results_that_the_provider_has_lost_are_requested_again(job: Job, server: BatchServer) -> None:
     assert job.run().code == 75
     server.end()
@@ -436,6 +442,7 @@ def test_a_queue_that_refuses_even_one_call_stops_the_job(job: Job, server: Batc
     assert (server.lines, server.files, Path("r.xlsx").exists()) == ([], {}, False)
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(job: Job, server: BatchServer) -> None:
     """Of eleven calls in three files, where the second finds the queue full."""
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
@@ -448,6 +455,7 @@ def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(job: Job, ser
     assert sent_once(server) == 19
 
 
+@pytest.mark.slow
 def test_max_calls_counts_over_all_commands(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     codes = [job.run("--max-calls", "25").code for _ in range(4) if not server.end()]
@@ -478,6 +486,7 @@ def test_fresh_from_cron_comes_to_its_end(job: Job, server: BatchServer) -> None
     assert job.through() == [0]
 
 
+@pytest.mark.slow
 def test_usage_by_task_is_that_of_all_commands(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     job.configure("[prices]\ninput = 1\noutput = 10\n")
@@ -492,6 +501,7 @@ def test_usage_by_task_is_that_of_all_commands(job: Job, server: BatchServer) ->
         assert sum(each[name] for each in usage["by_task"].values()) == pytest.approx(usage[name])
 
 
+@pytest.mark.slow
 def test_while_waiting_the_old_report_stays_and_the_manifest_says_why(job: Job, server: BatchServer) -> None:
     Path("r.xlsx").write_bytes(b"the old report")
     ended = job.run("--manifest", "m.json")
@@ -556,6 +566,7 @@ def test_the_line_says_the_day_where_it_is_another() -> None:
     )
 
 
+@pytest.mark.slow
 def test_cancelling_keeps_what_is_finished(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     expected = job.online()
@@ -574,6 +585,7 @@ def test_cancelling_keeps_what_is_finished(job: Job, server: BatchServer) -> Non
     assert sent_once(server) == 2 * 19
 
 
+@pytest.mark.slow
 def test_the_last_calls_are_made_online(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     expected = job.online()
@@ -585,6 +597,7 @@ def test_the_last_calls_are_made_online(job: Job, server: BatchServer) -> None:
     assert json.loads(Path("r.json").read_text())["end"]["usage"]["calls"] == 2 * 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_created", [True, False])
 def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
     job: Job, server: BatchServer, is_created: bool
@@ -615,6 +628,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
     assert sent_once(server) == 19
 
 
+@pytest.mark.slow
 def test_a_new_batch_that_is_listed_late_is_not_sent_again_meanwhile(job: Job, server: BatchServer) -> None:
     """Commands within seconds of each other count as one look."""
     server.wrong.extend([LOST, *[Wrong(LIST, "empty object")] * 4])
@@ -655,6 +669,7 @@ def test_options_that_cannot_be_used_together(
     assert (server.calls, server.judge.requests) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_waves_files_and_the_lower_price(job: Job, server: BatchServer) -> None:
     job.sheet(50)
     job.configure("[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nenqueued_tokens = 300000\n")
@@ -827,6 +842,7 @@ def test_a_batch_that_the_store_has_lost_is_not_waited_for(job: Job, server: Bat
     assert job.through()[-1] == 0
 
 
+@pytest.mark.slow
 def test_samples_are_calls_of_their_own(job: Job, server: BatchServer) -> None:
     job.configure("[evaluation]\nsamples = 2\n[openai]\ntemperature = 0.5\n")
     expected = job.online()
@@ -835,6 +851,7 @@ def test_samples_are_calls_of_their_own(job: Job, server: BatchServer) -> None:
     assert sent_once(server) == 2 * 16 + 3
 
 
+@pytest.mark.slow
 def test_failures_are_retried_in_the_middle_of_a_job(job: Job, server: BatchServer) -> None:
     expected = job.online()
     assert job.run().code == 75

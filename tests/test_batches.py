@@ -154,6 +154,7 @@ def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
     assert not Path("r.xlsx.journal").exists()
 
 
+@pytest.mark.slow
 def test_pairs_of_responses_go_with_the_first_batch(job: Job, run_cli: Run, server: BatchServer) -> None:
     """In both orders, and a control for each query; the report is that of an online run."""
     job.sheet(3)
@@ -168,6 +169,7 @@ def test_pairs_of_responses_go_with_the_first_batch(job: Job, run_cli: Run, serv
         assert read_sheet(Path("r.xlsx"), name) == read_sheet(Path("online.xlsx"), name)
 
 
+@pytest.mark.slow
 def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
     job: Job, run_cli: Run, server: BatchServer
 ) -> None:
@@ -195,6 +197,7 @@ def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
     assert server.judge.requests == [], "the keys are those of [azure] deployment"
 
 
+@pytest.mark.slow
 def test_azure_parameters_are_settled_by_the_first_five_calls(
     job: Job, run_cli: Run, server: BatchServer
 ) -> None:
@@ -288,6 +291,7 @@ def test_lines_with_errors_are_sent_again(job: Job, server: BatchServer, name: s
         assert len(again) == 4
 
 
+@pytest.mark.slow
 def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(job: Job, server: BatchServer) -> None:
     job.sheet(2)
 
@@ -384,6 +388,7 @@ def test_a_refused_batch_is_said_and_bills_nothing(job: Job, server: BatchServer
     assert sent_once(server)
 
 
+@pytest.mark.slow
 def test_a_second_report_on_the_same_cache_waits_for_the_same_calls(
     job: Job, run_cli: Run, server: BatchServer
 ) -> None:

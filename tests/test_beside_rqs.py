@@ -234,6 +234,7 @@ def test_human_labels_of_toxicity_are_compared_by_query_at_its_own_threshold(
     assert rates == {0.5: 0.5, 0.65: 0}
 
 
+@pytest.mark.slow
 def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets} == before
 
 
+@pytest.mark.slow
 def test_every_sheet_is_one_table_and_has_its_csv(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """So that programs can read each: a header without gaps, then lines without gaps, then nothing."""
     (tmp_path / "config.ini").write_text(

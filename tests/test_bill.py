@@ -95,6 +95,7 @@ async def scored_by_ragas(judge: FakeJudge, response: str, chunks: list[str]) ->
         await ragas.AnswerCorrectness(llm, weights=[1.0, 0.0]).ascore(query, response, reference)
 
 
+@pytest.mark.slow
 def test_what_is_asked_several_at_a_time_takes_a_call_for_ten_queries_and_for_five_cases(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_dry_run_needs_no_credentials_and_says_which_the_run_will(
     assert all(f"credentials not found: {lacking} not set." in line for line in said)
 
 
+@pytest.mark.slow
 def test_a_dry_run_needs_no_package_that_gets_tokens(tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx")
     (tmp_path / "config.ini").write_text("[azure]\nauth = entra\nendpoint = https://r.example.com/\n")
@@ -260,6 +261,7 @@ def test_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["false", "true"])
 def test_the_cost_of_a_run_is_that_of_all_its_commands(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, cache: str
@@ -453,6 +455,7 @@ def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
         budget.reserve("m", 0, 1_000_000)
 
 
+@pytest.mark.slow
 def test_what_is_only_possibly_billed_is_told_from_the_rest_of_the_cost(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -501,6 +504,7 @@ def test_a_reply_without_a_count_of_its_tokens_costs_what_was_held_back(
     assert 0 < float(most) <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "usage",
     [{"prompt_tokens": 9}, {"prompt_tokens": 9, "completion_tokens": 0}, {"completion_tokens": 9}],

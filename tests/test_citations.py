@@ -1031,6 +1031,7 @@ def test_several_samples_are_a_mean(run_cli: Run, judge: FakeJudge, tmp_path: Pa
     assert judge.tasks()["citations"] == 2
 
 
+@pytest.mark.slow
 def test_parts_of_a_run_know_how_the_whole_of_it_cites(run_cli: Run, tmp_path: Path) -> None:
     """In shards and worker processes, base and habit are those of all rows: a bot that cites [0] in one row only counts
     from 0 in every one of them."""

@@ -155,6 +155,7 @@ def test_a_file_without_ending_that_exists_is_not_a_mistyped_command(rag_eval: R
     assert "doctr: cannot read files of type ''" in rag_eval("doctr").err
 
 
+@pytest.mark.slow
 def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat is tea?,A drink.\n")
     ended = rag_eval("in.csv", "--judge", "offline", "--shard-rows", str(10**20), "-o", "out")

@@ -87,6 +87,7 @@ def test_a_job_of_slurm_and_a_pod_each_judge_their_shard(rag_eval: Run, shared: 
     ]
 
 
+@pytest.mark.slow
 def test_a_shard_that_there_is_not_ends_with_an_error(shared: Path) -> None:
     ended = run(shared, "bash", SLURM, SLURM_ARRAY_TASK_ID="7")
     assert (ended.returncode, "part-00007.json" in ended.stderr) == (2, True)

@@ -121,6 +121,7 @@ WORDS = ("compare-judges", "in.xlsx", "-o", "out.xlsx", "--a", "one.ini", "--b",
 # --- a judge of known error ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     """50 rows, 2 bots: B flips the 10 verdicts on rows 0, 10, 20, 30 and 40, half of them to each side."""
     two.b.always = flipping(10)
@@ -389,6 +390,7 @@ def test_the_cost_of_both_is_that_of_all_commands(rag_eval: Run, two: Two, tmp_p
     assert 0 < judges["b"]["paid"] - (paid[2]["b"] - paid[1]["b"]) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_comparison_that_was_continued_counts_its_calls_as_one_that_was_not(
     rag_eval: Run, two: Two, tmp_path: Path
 ) -> None:

@@ -168,6 +168,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "kind"), [("row", "offline"), ("call", "azure")])
 def test_a_row_and_a_call_go_the_way_that_the_guide_describes(
     tmp_path: Path, judge: FakeJudge, way: str, kind: str

@@ -1495,6 +1495,7 @@ def test_changes_since_a_baseline_count_a_conversation_as_one(run_cli: Run, tmp_
     assert of_talks["interval"][0] < of_rows["interval"][0] < of_rows["interval"][1] < of_talks["interval"][1]
 
 
+@pytest.mark.slow
 def test_fewer_than_five_conversations_decide_nothing_since_a_baseline(run_cli: Run, tmp_path: Path) -> None:
     """No interval of a change or of a cost against the winner; the gate fails if a mean fell, and says why."""
     held = [f"Dock {n} holds a red bike for you." for n in range(24)]
@@ -1583,6 +1584,7 @@ def test_calls_thoughts_and_pictures_are_neither_answers_nor_queries(
 # Carried everywhere
 
 
+@pytest.mark.slow
 def test_shards_carry_turns_and_conversations_and_files_share_none(rag_eval: Run, tmp_path: Path) -> None:
     """The parts of a run in shards make the same cases as one run; 'c1' of another file is another conversation."""
     rows = [["Query", "Bot_A", "Bot_B", "Context", "History", "Conversation_ID"]]

@@ -194,6 +194,7 @@ def test_reports_name_the_embedding_and_its_thresholds(run_cli: Run, tmp_path: P
     assert "embedding" not in run["explanations"]["faithfulness"]
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_report(run_cli: Run, tmp_path: Path, model: Path) -> None:
     sheet(tmp_path / "in.xlsx")
     (tmp_path / "config.ini").write_text(f"[offline]\nembedding = {model}\n")
@@ -224,6 +225,7 @@ def test_scores_with_and_without_it_are_never_compared(run_cli: Run, tmp_path: P
     assert "no comparable" in latest.out + latest.err
 
 
+@pytest.mark.slow
 def test_shards_that_were_judged_without_it_are_judged_again(
     run_cli: Run, tmp_path: Path, model: Path
 ) -> None:

@@ -205,6 +205,7 @@ def after(number: int, act: Callable[[], None]) -> Callable[[Request], Answer | 
     return script
 
 
+@pytest.mark.slow
 def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=6)
     write_table(disk / "r.xlsx", OLD)
@@ -230,6 +231,7 @@ def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) 
     assert once_each <= 6 * 16 + asked - 30 + WORKERS  # what could not be stored any more
 
 
+@pytest.mark.slow
 def test_a_report_has_what_was_judged_when_only_the_cache_is_full(
     forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path
 ) -> None:
@@ -271,6 +273,7 @@ def test_a_cache_needs_room_before_its_folder_exists(
     assert not (disk / "a").exists()
 
 
+@pytest.mark.slow
 def test_temporary_files_without_room_are_named_and_cost_no_reply(
     forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path
 ) -> None:
@@ -290,6 +293,7 @@ def test_temporary_files_without_room_are_named_and_cost_no_reply(
     assert len(judge.requests) - asked < 20  # those that were under way
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "name", "written"),
     [
@@ -317,6 +321,7 @@ def test_a_paid_run_has_its_report_whatever_else_cannot_be_written(
     assert (disk / written).stat().st_size
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """A limit of the operating system or a quota, where no disk is full."""
     sheet_of(tmp_path / "in.xlsx", rows=6)
@@ -359,6 +364,7 @@ def test_the_room_that_is_needed_grows_with_the_input(tmp_path: Path, size: int 
     assert needed_space(path) == needed
 
 
+@pytest.mark.slow
 def test_temporary_files_need_room_as_well(offline_forker: Forker, disk: Path, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     (disk / "filler").write_bytes(b"x" * 38_000_000)
@@ -466,6 +472,7 @@ def test_a_damaged_reply_is_asked_for_again_and_shown_to_nobody(
 # What is asked again
 
 
+@pytest.mark.slow
 def test_the_same_command_serves_lasting_failures_and_retry_errors_asks_again(
     forker: Forker, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -490,6 +497,7 @@ def test_the_same_command_serves_lasting_failures_and_retry_errors_asks_again(
     assert not (tmp_path / "job" / "r.xlsx.journal").exists()
 
 
+@pytest.mark.slow
 def test_fresh_asks_everything_anew_and_replaces_it(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     small_job(folder)

@@ -425,6 +425,7 @@ def test_few_queries_are_compared_in_all_pairs() -> None:
 # Runs
 
 
+@pytest.mark.slow
 def test_two_bots_are_compared_in_both_orders_without_their_names(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -515,6 +516,7 @@ def test_honest_words_for_a_side_are_read(
     assert (found["failed"], found["pairs"][0]["wins"], found["trust"]["controls_tied"]) == (0, 3, 3)
 
 
+@pytest.mark.slow
 def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -541,6 +543,7 @@ def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
     assert 2 <= len(judge.requests) - asked <= 4, "only the failed pair, and a check of the endpoint"
 
 
+@pytest.mark.slow
 def test_the_two_measures_can_disagree(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 25, (0, 5))
     contrary = {"first": "second", "second": "first", "tie": "tie"}
@@ -576,6 +579,7 @@ def test_the_turns_of_a_conversation_come_before_the_query(
     assert not any("The history has" in prompt for prompt in prompts if "And now?" in prompt)
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 50, (0, 1, 2, 3))
     words = RUN
@@ -598,6 +602,7 @@ def test_a_capped_run_goes_on_and_pays_nothing_twice(run_cli: Run, judge: FakeJu
     assert run_of(tmp_path / "r.json")["head_to_head"]["failed"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "document", "held", "kept"),
     [
@@ -653,6 +658,7 @@ def test_a_run_that_stops_when_clear_is_compared_afterwards(
     assert "case" not in kinds[kinds.index("pair") :], "pairs come after the last look"
 
 
+@pytest.mark.slow
 def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
     assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json").code == 0
@@ -683,6 +689,7 @@ def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudg
     assert all(found == pytest.approx(wanted) for found, wanted in gaps)
 
 
+@pytest.mark.slow
 def test_what_the_scores_cost_is_told_apart_from_what_the_pairs_cost(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -722,6 +729,7 @@ def test_what_the_json_of_a_run_cannot_have_is_refused(
     assert f"{words.split()[0]}: cannot be used with the JSON of a run" in ended.err
 
 
+@pytest.mark.slow
 def test_pairs_that_a_run_has_are_judged_again_only_if_that_is_asked_for(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -760,6 +768,7 @@ def test_answers_of_an_earlier_file_become_further_bots(
     assert document["head_to_head"]["pairs"][0]["wins"] == 14
 
 
+@pytest.mark.slow
 def test_bots_by_the_dozen_have_strengths(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 90, (0, 1, 2, 3, 5, 7))
     ended = run_cli(*RUN, **azure(judge))
@@ -812,6 +821,7 @@ def test_the_file_may_follow_the_option_without_its_value(
         assert run_cli(*words.split(), "--dry-run", **azure(judge)).code == 0
 
 
+@pytest.mark.slow
 def test_two_judges_are_compared_on_their_preferences(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -854,6 +864,7 @@ def test_two_judges_are_compared_on_their_preferences(
 # Shards
 
 
+@pytest.mark.slow
 def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """What depends on all rows is the same: a matching although each shard has few queries, twenty controls, the cap
     on queries. Repeats of a query are in other shards than the query."""
@@ -896,6 +907,7 @@ def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, 
     assert "[head_to_head] pairs is 'all', and was 'auto' when the run in out began" in changed.err
 
 
+@pytest.mark.slow
 def test_capped_shards_go_on_and_pay_nothing_twice(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 24, (0, 3))
     (tmp_path / "config.ini").write_text(ONE_PROCESS)
@@ -912,6 +924,7 @@ def test_capped_shards_go_on_and_pay_nothing_twice(rag_eval: Run, judge: FakeJud
     assert run_of(tmp_path / "out/report.json")["head_to_head"]["pairs"][0]["queries"] == 24
 
 
+@pytest.mark.slow
 def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -933,6 +946,7 @@ def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
     assert 2 <= len(judge.requests) - asked <= 4
 
 
+@pytest.mark.slow
 def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Any machine judges a shard as the run would; a folder with one bot is left as it was."""
     answers(tmp_path / "in.xlsx", 14, (0, 2, 4, 6))
@@ -958,6 +972,7 @@ def test_specifications_say_which_pairs_are_compared(rag_eval: Run, judge: FakeJ
 # Data frames
 
 
+@pytest.mark.slow
 def test_a_frame_has_the_pairs_of_a_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
     ended = run_cli(*RUN, **azure(judge))
@@ -986,6 +1001,7 @@ def test_a_frame_has_the_pairs_of_a_run(run_cli: Run, judge: FakeJudge, tmp_path
 # Links
 
 
+@pytest.mark.slow
 def test_each_pair_links_to_its_case(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Repeats of a query are cases of their own, and a control is of its own bot."""
     table = answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
@@ -1011,6 +1027,7 @@ def test_each_pair_links_to_its_case(rag_eval: Run, judge: FakeJudge, tmp_path: 
 # History
 
 
+@pytest.mark.slow
 def test_a_history_keeps_win_rates_with_their_counts_and_verdicts(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -1045,6 +1062,7 @@ def test_a_history_keeps_win_rates_with_their_counts_and_verdicts(
     assert "a win rate is outside 0 to 1" in rag_eval("history", "h").err
 
 
+@pytest.mark.slow
 def test_a_history_names_a_judge_of_pairs_who_did_not_judge_the_scores(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -1062,6 +1080,7 @@ def test_a_history_names_a_judge_of_pairs_who_did_not_judge_the_scores(
     assert "; judged by Azure OpenAI, deployment gpt-4o" in rows[0]["Head to Head"]
 
 
+@pytest.mark.slow
 def test_the_history_of_a_matching_has_the_verdict_on_all_bots(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run,
     assert {row["Change"] for row in rows} == {None}
 
 
+@pytest.mark.slow
 def test_a_change_is_one_over_the_queries_of_both_runs_wherever_it_is_told(
     rag_eval: Run, tmp_path: Path
 ) -> None:
@@ -241,6 +242,7 @@ def test_a_change_since_a_run_that_was_taken_out_is_not_told(rag_eval: Run, tmp_
 # Baseline
 
 
+@pytest.mark.slow
 def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.csv", [True] * 30)
     gate = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression")
@@ -562,6 +564,7 @@ def test_runs_that_end_together_leave_whole_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_thousand_runs(entry: dict[str, Any], tmp_path: Path) -> None:
     day = datetime(2020, 1, 1, 6, tzinfo=UTC)
     lines = [
@@ -581,6 +584,7 @@ def charts(path: Path) -> list[Any]:
     return list(sheet._charts)
 
 
+@pytest.mark.slow
 def test_a_history_that_cannot_be_written_is_named(
     rag_eval: Run, offline_forker: Forker, tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ def assert_only_text(path: Path) -> None:
                 assert not set(re.findall(r'<c [^>]*\bt="(\w+)"', text)) & {"e", "b", "str"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["offline", "azure"])
 def test_payloads_in_every_cell_are_judged_and_reported_as_text(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, who: str
@@ -192,6 +193,7 @@ def test_what_a_judge_writes_is_text_as_well(run_cli: Run, judge: FakeJudge, tmp
     assert "evil.example" in parts
 
 
+@pytest.mark.slow
 def test_texts_reach_the_judge_to_the_byte(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Emoji, CJK, right-to-left, combining marks, every line end, and cells of 100,000 characters."""
     texts = [
@@ -269,6 +271,7 @@ NAMES = (
 )
 
 
+@pytest.mark.slow
 def test_bot_names_are_names_and_nothing_else(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """No sheet, file, formula or escape sequence is made of them; each is one line of the leaderboard."""
     header = ["Query", "Context", *(f"Bot_{name}" for name in NAMES)]
@@ -442,6 +445,7 @@ HEADERS = "Query Question Ground_Truth Context Bot_A Bot_B Bot_a Context_A B_Con
 HEADER = st.sampled_from([*HEADERS, ""])
 
 
+@pytest.mark.slow
 @given(
     header=st.one_of(
         st.just(["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]),

@@ -193,6 +193,7 @@ def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
 # Columns, bots, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
 def test_more_columns_than_allowed(tmp_path: Path, name: str) -> None:
     header = ["Query", "Bot_A", *(f"c{number}" for number in range(MAX_COLUMNS - 2))]
@@ -297,6 +298,7 @@ def test_only_the_first_problems_are_kept_and_all_are_counted(tmp_path: Path) ->
     assert first_of([], 30) == ["and 10 more like these"]
 
 
+@pytest.mark.slow
 def test_rows_and_cases_need_room_themselves(tmp_path: Path) -> None:
     """Many bots and many rows with nothing but a query: 100,000 cases of 10 kB."""
     bots = [f"Bot_{number}" for number in range(MAX_BOTS)]
@@ -345,6 +347,7 @@ def test_what_is_made_of_a_text_is_made_once_for_the_rows_that_share_it(
     assert sum(damaged in warning for warning in table.warnings) == (column == "Context")
 
 
+@pytest.mark.slow
 def test_contexts_in_turn_need_room_for_each_cut(tmp_path: Path) -> None:
     strings = "".join(
         f"<si><t>{each}</t></si>" for each in ("Query", "Bot_A", "Context", "b\n\n" * 250_000, "c")
@@ -895,6 +898,7 @@ def test_values_of_a_parquet_file_are_those_that_pyarrow_gives(tmp_path: Path) -
     assert some[1] == (None, "<'t1'>", ["x1"])
 
 
+@pytest.mark.slow
 def test_a_text_that_rows_share_is_made_once(tmp_path: Path) -> None:
     """Otherwise 20,000 rows of 900,000 letters take 18 GB. The same holds for the list in a cell."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -1041,6 +1045,7 @@ def peak(function: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "unit"),
     [

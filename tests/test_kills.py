@@ -470,6 +470,7 @@ def test_the_first_signal_reports_what_there_is(
     check_finished(way, unbroken(name), twice=WORKERS if name == "shards" else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "number"),
     each(
@@ -582,6 +583,7 @@ def test_a_judge_that_does_not_answer_is_waited_for_ten_seconds(opened: Opened, 
     assert ("PARTIAL" in ended.err) is bool(asked)
 
 
+@pytest.mark.slow
 def test_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
     """As under nohup."""
     way = opened("run")

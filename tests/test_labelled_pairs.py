@@ -371,6 +371,7 @@ def as_csv(path: Path, target: Path, columns: Sequence[int] = range(5), separato
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "separator"), [(range(5), ","), ((4, 2), ";")])
 def test_a_sheet_saved_as_text_says_the_same(tmp_path: Path, columns: Sequence[int], separator: str) -> None:
     results = run_of(30, lambda *_: 1.0, BOTS[:3])
@@ -649,6 +650,7 @@ def sheet_by(rag_eval: Run, path: str, *words: object, raters: str = "anna") -> 
     return rag_eval("review", "run.json", "--pairs", "-o", path, "--raters", raters, *words)
 
 
+@pytest.mark.slow
 def test_from_a_run_to_the_win_rate_of_people(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -703,6 +705,7 @@ def test_from_a_run_to_the_win_rate_of_people(
     assert again == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "answer", "told"),
     [
@@ -741,6 +744,7 @@ def test_an_empty_corrected_win_rate_is_explained(
         assert not [each for each in (boxes, page, ended.out) if "corrected win rate" in str(each)]
 
 
+@pytest.mark.slow
 def test_what_people_clearly_prefer_is_in_the_verdict(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -761,6 +765,7 @@ def test_what_people_clearly_prefer_is_in_the_verdict(
     assert "Annotators prefer" not in ended.out
 
 
+@pytest.mark.slow
 def test_as_many_pairs_as_are_advised_are_enough(rag_eval: Run, tmp_path: Path) -> None:
     """Of bots with few pairs, all must be drawn: the advice is for the smallest that can have 20 labels."""
     compared_to = {("Atlas", "Birch"): 140, ("Atlas", "Cedar"): 25, ("Birch", "Cedar"): 12}
@@ -790,6 +795,7 @@ def test_as_many_pairs_as_are_advised_are_enough(rag_eval: Run, tmp_path: Path) 
     assert "will have fewer" in rag_eval(*words, "less.xlsx", "--cases", f"{advised - 8}").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 4, 5, 30])
 def test_too_few_conversations_for_a_corrected_win_rate_are_told_before_anybody_labels(
     rag_eval: Run, run_cli: Run, tmp_path: Path, count: int
@@ -810,6 +816,7 @@ def test_too_few_conversations_for_a_corrected_win_rate_are_told_before_anybody_
     assert (pair["people"]["corrected"] is None) == (count < 5)
 
 
+@pytest.mark.slow
 def test_a_second_sheet_draws_other_pairs_and_both_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -832,6 +839,7 @@ def test_options_of_cases_are_refused(rag_eval: Run, recorded: Path, words: tupl
     assert f"{words[0]}: cannot be used with --pairs" in ended.err
 
 
+@pytest.mark.slow
 def test_a_run_that_compares_nothing_is_refused(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -861,6 +869,7 @@ def test_labels_of_another_run_are_an_error(
     assert "this run compares no such pair" in ended.err
 
 
+@pytest.mark.slow
 def test_a_run_with_labels_makes_the_same_calls_and_says_what_its_json_says(
     rag_eval: Run, run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -892,6 +901,7 @@ def test_a_run_with_labels_makes_the_same_calls_and_says_what_its_json_says(
     assert read_sheet(tmp_path / "s.xlsx", "Pairs") == read_sheet(tmp_path / "t.xlsx", "Pairs")
 
 
+@pytest.mark.slow
 def test_labels_stay_when_another_judge_compares_the_pairs(
     rag_eval: Run, run_cli: Run, recorded: Path, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -906,6 +916,7 @@ def test_labels_stay_when_another_judge_compares_the_pairs(
     assert after["Judge Win Rate"] != before["Judge Win Rate"]
 
 
+@pytest.mark.slow
 def test_labels_of_cases_and_of_pairs_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_the_first_screen_shows_what_a_red_row_is_about(tmp_path: Path) -> None:
     assert smallest >= 6.5  # points, of its texts when printed as wide as a page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "pages"), [(2, 2), (12, 3), (30, 2)])
 def test_many_columns_are_printed_on_readable_pages_with_the_bots(
     run_cli: Run, tmp_path: Path, count: int, pages: int
@@ -220,6 +221,7 @@ def test_a_report_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         assert json.loads(found.stdout)["errors"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "is_grey"), [(9, True), (10, False)])
 def test_the_interval_of_few_queries_is_grey_and_its_header_says_why(
     tmp_path: Path, rows: int, is_grey: bool

@@ -174,6 +174,7 @@ def test_a_folder_goes_with_all_that_is_in_it_and_its_lock(tmp_path: Path, tempo
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
+@pytest.mark.slow
 def test_a_run_removes_what_a_killed_run_of_the_same_report_left(
     forker: Forker, judge: FakeJudge, tmp_path: Path, temporary: Path
 ) -> None:

@@ -166,6 +166,7 @@ def test_a_second_run_on_one_report_pays_nothing(forker: Forker, judge: FakeJudg
     assert not lock_path(tmp_path / "r.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_share_a_cache(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """Different reports, one cache: both are complete, and a third run asks for nothing."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")

@@ -300,6 +300,7 @@ def test_a_wrong_key_costs_one_request_and_leaves_the_old_report(
     assert KEY not in ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_a_quota_used_up_midway_gives_a_partial_report(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -417,6 +418,7 @@ def test_debug_logs_what_is_done_without_keys_and_texts(
     assert "Seine" not in ended.err
 
 
+@pytest.mark.slow
 def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -448,6 +450,7 @@ def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
     assert stored.count(("toxicity", "row 3")) == 1
 
 
+@pytest.mark.slow
 def test_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -242,6 +242,7 @@ standalone()
 """
 
 
+@pytest.mark.slow
 def test_a_package_that_is_missing_is_told_by_who_needs_it(judge: FakeJudge, tmp_path: Path) -> None:
     write_table(tmp_path / "in.xlsx", *SHEET)
     ended = subprocess.run(

@@ -571,6 +571,7 @@ VARIANTS = (
 )
 
 
+@pytest.mark.slow
 def test_case_and_punctuation_do_not_move_correctness() -> None:
     for query, reference, response in references():
         before = value("answer_correctness", response, query=query, reference=reference)

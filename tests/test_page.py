@@ -543,6 +543,7 @@ def test_an_installed_package_contains_every_file_of_the_package() -> None:
     assert {path for path in package.rglob("*.*") if path.suffix not in (".py", ".pyc")} == listed
 
 
+@pytest.mark.slow
 def test_a_column_with_a_value_per_row_is_no_filter_and_does_not_fill_the_page(tmp_path: Path) -> None:
     results = [
         plain_result(row, "Atlas", 0.5, columns={"Id": f"{row} " + "x" * 500}) for row in range(2, 1_203)

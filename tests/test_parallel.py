@@ -121,6 +121,7 @@ def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_pat
         assert tables(tmp_path / f"{number}") == tables(tmp_path / "1")
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12))
 @hypothesis_settings(max_examples=25)
 def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
@@ -231,6 +232,7 @@ def test_a_number_that_is_given_counts_but_no_process_is_without_a_row() -> None
     assert type(open_evaluation(Judges.offline(OFFLINE), OFFLINE, 1)) is Evaluation
 
 
+@pytest.mark.slow
 def test_workers_start_before_the_reading_if_the_input_will_need_them(tmp_path: Path) -> None:
     large, small = tmp_path / "large.csv", tmp_path / "small.csv"
     large.write_bytes(b"x" * LARGE)

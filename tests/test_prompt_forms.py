@@ -1097,6 +1097,7 @@ def test_what_is_made_up_for_an_estimate_fits_every_call(case: Case) -> None:
             assert (score.metric, score.value) == (name, 0.0)
 
 
+@pytest.mark.slow
 def test_the_same_texts_make_the_same_call_whatever_the_order_of_the_metrics_and_the_hash_seed() -> None:
     """Keys must not differ from process to process: a set of names has no order of its own."""
     program = (

@@ -395,6 +395,7 @@ def test_context_metrics_are_judged_for_an_empty_response() -> None:
     assert METRICS["context_recall"].llm().settle(case) is None
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80), st.lists(st.text(max_size=40), max_size=3))
 def test_prompts_are_those_of_ragas_to_the_byte(context: str, statements: list[str]) -> None:
     """The part before and after the input is rendered once; the whole equals what ragas renders."""
@@ -425,6 +426,7 @@ def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
     assert loaded == []
 
 
+@pytest.mark.slow
 def test_other_threads_may_import_while_prompts_are_imported(tmp_path: Path) -> None:
     """Neither what is imported nor who finds it changes under a thread that is going through it."""
     lengths, changes = of_a_process(

@@ -531,6 +531,7 @@ def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str
     assert bool(cut) == (len(text) != 32_767)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(), min_size=20, max_size=60))
 @settings(max_examples=8, deadline=None)
 def test_any_text_reads_back(texts: list[str]) -> None:

@@ -1374,6 +1374,7 @@ def label_like_the_judge(run: Path, path: Path, sheet: str, shift: float = 0.0) 
     fill(path, labels, sheet)
 
 
+@pytest.mark.slow
 def test_from_a_run_to_a_corrected_mean_offline(
     run_cli: Run, rag_eval: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -1424,6 +1425,7 @@ def test_a_sheet_that_exists_is_never_replaced(rag_eval: Run, recorded: Path, tm
     assert (tmp_path / "review.xlsx").read_bytes() == b"labels"
 
 
+@pytest.mark.slow
 def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -1457,6 +1459,7 @@ def test_a_sheet_with_fewer_cases_than_requested_says_that_all_are_labelled(
     assert "Cases to label: 39; 41 were requested, but no more can be labelled\n" in told
 
 
+@pytest.mark.slow
 def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -1489,6 +1492,7 @@ def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(
     assert sum(bool(line["Corrected mean"]) for line in lines if line["Measure"] == "Answer Relevancy") == 2
 
 
+@pytest.mark.slow
 def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is_labelled(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -1730,6 +1734,7 @@ def test_too_few_conversations_for_a_corrected_mean_are_told_before_anybody_labe
     assert (ended.code, ended.err) == (0, told if is_told else "")
 
 
+@pytest.mark.slow
 def test_a_draw_of_too_few_conversations_is_told(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:
     """There are six conversations, but nearly all rows are of four: a fifth is drawn for one bot only."""
     header, *body = rows_of(200)

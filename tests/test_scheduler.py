@@ -130,6 +130,7 @@ def test_at_most_a_window_of_coroutines_is_under_way() -> None:
     scheduler.close()
 
 
+@pytest.mark.slow
 def test_a_result_that_was_given_out_is_not_kept() -> None:
     """Nor are the parts that it was made of."""
 

@@ -206,6 +206,7 @@ def test_no_key_whatsoever_changes_a_reply_or_a_figure(
     assert reported(key) == plain
 
 
+@pytest.mark.slow
 def test_a_key_in_the_path_of_an_address_is_shown_nowhere(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

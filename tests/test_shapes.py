@@ -1897,6 +1897,7 @@ def test_rows_on_disk_are_for_this_user_alone_and_have_no_name() -> None:
 # The command line
 
 
+@pytest.mark.slow
 def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "rag_eval", "-", "--format", "jsonl", "--judge", "offline"],
@@ -1912,6 +1913,7 @@ def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["stdin_report.xlsx"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_is_known_by_its_suffix_wherever_it_comes_from(
     suffix: str, run_cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -173,6 +173,7 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     assert told(tmp_path / "by-pattern/report.json") == told(tmp_path / "named/report.json") == whole
 
 
+@pytest.mark.slow
 def test_pandas_reads_every_case_of_the_parts(rag_eval: Run, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     table_of(tmp_path / "in.csv", 6)
@@ -218,6 +219,7 @@ def test_every_value_of_a_part_is_that_of_its_case(tmp_path: Path) -> None:
     assert (third["faithfulness"], third["faithfulness_outcome"], third["failure_modes"]) == (None, None, "")
 
 
+@pytest.mark.slow
 def test_a_run_in_shards_does_not_import_pandas(tmp_path: Path) -> None:
     """Which takes 50 MB in each process; here one process does everything."""
     table_of(tmp_path / "in.csv", 6)
@@ -292,6 +294,7 @@ def test_a_part_that_is_truncated_or_lost_is_judged_again(rag_eval: Run, tmp_pat
     assert parts_of(tmp_path / "out").keys() == before.keys()
 
 
+@pytest.mark.slow
 def test_another_input_or_another_reading_is_refused(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv")
     command = ("--judge", "offline", "-o", "out", "--shard-rows", 5)
@@ -315,6 +318,7 @@ def test_another_input_or_another_reading_is_refused(rag_eval: Run, tmp_path: Pa
     assert (tmp_path / "out/report.json").read_bytes() == report
 
 
+@pytest.mark.slow
 def test_other_weights_count_again_and_another_judge_judges_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -351,6 +355,7 @@ def test_flagged_cases_are_still_named_when_shards_are_counted_again(
         assert [each["row"] for each in told(tmp_path / "out/report.json")["flagged"]] == [2]
 
 
+@pytest.mark.slow
 def test_another_judge_judges_finished_shards_again_only_if_that_is_asked_for(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -415,6 +420,7 @@ def test_cases_that_failed_are_judged_again_and_nothing_else_is(
     assert not (tmp_path / "out/replies").exists()
 
 
+@pytest.mark.slow
 def test_texts_are_searched_once_for_what_addresses_the_judge(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -588,6 +594,7 @@ def test_all_shards_together_keep_to_the_concurrency_of_the_run(
 # Secrets
 
 
+@pytest.mark.slow
 def test_no_file_of_a_run_holds_a_key(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """The key is in the configuration; it is not in the environment that the workers would have without the run."""
     sheet_of(tmp_path / "in.xlsx", rows=2)
@@ -613,6 +620,7 @@ def test_no_file_of_a_run_holds_a_key(rag_eval: Run, tmp_path: Path, judge: Fake
 # The other commands
 
 
+@pytest.mark.slow
 def test_a_job_array_judges_the_shards_and_report_says_how_many_are_there(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -663,6 +671,7 @@ def test_a_specification_is_refused_when_its_rows_are_others(rag_eval: Run, tmp_
     assert rag_eval("shard", "nowhere.json").code == 2
 
 
+@pytest.mark.slow
 def test_cases_are_picked_by_their_scores(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv")
     assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 5).code == 0
@@ -688,6 +697,7 @@ def test_cases_are_picked_by_their_scores(rag_eval: Run, tmp_path: Path) -> None
     assert rag_eval("cases", "out", "--where", "rqs < 1", "-o", "x.csv").code == 2
 
 
+@pytest.mark.slow
 def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 3)
     (tmp_path / "empty").mkdir()
@@ -720,6 +730,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
     assert not list((tmp_path / "out").glob("results/*"))
 
 
+@pytest.mark.slow
 def test_max_rows_are_those_of_the_run(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for name in "abc":
@@ -730,6 +741,7 @@ def test_max_rows_are_those_of_the_run(rag_eval: Run, tmp_path: Path) -> None:
     assert (run["rows"], run["cut_rows"]) == (4, 5)
 
 
+@pytest.mark.slow
 def test_a_part_holds_what_was_read(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 5)
     assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 3).code == 0
@@ -767,6 +779,7 @@ def test_a_shard_says_what_was_found_out_about_its_judge(
 # Journals
 
 
+@pytest.mark.slow
 def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """A run here is stopped by its cap, then a job array is, then a run here ends it: nothing is paid twice."""
     command = sharded(tmp_path, rows=3, size=3)
@@ -883,6 +896,7 @@ def test_a_run_of_another_version_is_continued_with_a_warning(rag_eval: Run, tmp
     assert "The run in out was started with RAG Eval 0.0.9 and continues with " in again.err
 
 
+@pytest.mark.slow
 def test_cases_of_an_unfinished_run_are_marked_as_partial(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
     table_of(tmp_path / "in.csv", 4)
@@ -898,6 +912,7 @@ def test_cases_of_an_unfinished_run_are_marked_as_partial(rag_eval: Run, tmp_pat
     assert "PARTIAL" not in rag_eval(*picked).err
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_in_use_is_refused_at_once(rag_eval: Run, tmp_path: Path) -> None:
     """Without --wait nobody waits; the same is true of a report."""
     table_of(tmp_path / "in.csv", 2)
@@ -910,6 +925,7 @@ def test_a_folder_that_is_in_use_is_refused_at_once(rag_eval: Run, tmp_path: Pat
 # Gates and history
 
 
+@pytest.mark.slow
 def test_only_minutes_limit_an_offline_run_in_shards(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 2)
     limits = ("--max-cost", 1, "--max-minutes", 1)
@@ -1376,6 +1392,7 @@ class PartsWithRows:
         return [str(row[0][0]) for row in told]
 
 
+@pytest.mark.slow
 def test_rows_of_a_worker_are_taken_over_and_what_it_lacks_is_rendered(tmp_path: Path) -> None:
     parts = PartsWithRows(tmp_path)
     own = [result.case.query for result in parts.parts[0]]
@@ -1400,6 +1417,7 @@ def test_rows_of_a_worker_are_taken_over_and_what_it_lacks_is_rendered(tmp_path:
     assert parts.queries(0, 2) == own + rest
 
 
+@pytest.mark.slow
 def test_results_are_read_for_their_notes_alone_if_the_rows_suffice(tmp_path: Path) -> None:
     """And the part must still be what was judged."""
     parts, folder = PartsWithRows(tmp_path), RunFolder(tmp_path / "out")
@@ -1435,6 +1453,7 @@ def test_results_are_read_for_their_notes_alone_if_the_rows_suffice(tmp_path: Pa
         list(Fold(folder, parts.facts).results([0], rows=rows))
 
 
+@pytest.mark.slow
 def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 5)
     specs = ("--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")

@@ -1031,6 +1031,7 @@ def test_the_difference_to_the_best_bot_is_over_the_queries_of_both(run_cli: Run
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["shards", "several files", "processes", "report again"])
 def test_the_figures_do_not_depend_on_how_the_run_is_made(rag_eval: Run, tmp_path: Path, how: str) -> None:
     run = with_json_and_page(rag_eval)
@@ -1057,6 +1058,7 @@ def test_the_figures_do_not_depend_on_how_the_run_is_made(rag_eval: Run, tmp_pat
     check_figures(json.loads((tmp_path / place.get(how, "r.json")).read_text()))
 
 
+@pytest.mark.slow
 def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
     for number, unit in enumerate(("USD", "EUR")):
         write_table(tmp_path / f"{number}.csv", ["Query", "Bot_A", f"Cost_A_{unit}"], [f"q{number}", "a", 1])
@@ -1077,6 +1079,7 @@ def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
     assert (ended.code, "without a unit" in ended.err) == (0, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["shards", "files", "files, the first one last", "processes"])
 def test_the_whole_run_decides_what_a_comma_is(rag_eval: Run, tmp_path: Path, how: str) -> None:
     """In a first part, 1,234 could be anything; the figures are those of one file that is read as a whole."""
@@ -1104,6 +1107,7 @@ def test_the_whole_run_decides_what_a_comma_is(rag_eval: Run, tmp_path: Path, ho
     assert not any("was not used" in each for each in other["run"]["reading"]["warnings"])
 
 
+@pytest.mark.slow
 def test_files_that_write_numbers_in_two_ways_are_each_read_alone(rag_eval: Run, tmp_path: Path) -> None:
     for number, cells in enumerate((["0,5", "1,5"], ["0.25", "1.5"], ["1,234", "2"])):
         rows = [[f"q{number}{n}", "It is red.", cell] for n, cell in enumerate(cells)]
@@ -1157,6 +1161,7 @@ def test_responses_count_whether_or_not_the_judge_scored_them(
     check_figures(document)
 
 
+@pytest.mark.slow
 def test_nothing_else_changes_because_of_the_columns(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """The same requests, and the same cells in all other columns."""
     asked, sheets = [], []

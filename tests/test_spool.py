@@ -143,6 +143,7 @@ def test_a_cut_sheet_says_why_each_case_is_there_and_no_mean_changes(tmp_path: P
         assert list(book[sheet].values) == list(whole[sheet].values)
 
 
+@pytest.mark.slow
 def test_two_runs_of_equal_quality_show_no_change_since_a_cut_sheet(tmp_path: Path) -> None:
     """Compared with the whole sheet, the second run would look better: the worst lines do not stay the worst."""
     chance = random.Random(5)

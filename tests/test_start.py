@@ -101,6 +101,7 @@ def test_no_command_needs_a_home_a_locale_a_terminal_or_its_folder(tmp_path: Pat
     assert list((tmp_path / "closed").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_package_that_only_a_run_needs_is_named_too(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
     code = "import sys; sys.modules['xlsxwriter'] = None; from rag_eval.cli import main; main()"
@@ -172,6 +173,7 @@ def test_help_is_quick_because_it_imports_little(words: str, most: int) -> None:
     assert len([name for name in modules if name.startswith("rag_eval")]) <= most
 
 
+@pytest.mark.slow
 def test_a_run_of_the_offline_judge_imports_nothing_of_an_llm_judge(tmp_path: Path) -> None:
     """Nor, for a text file, what reads workbooks, which also checked the written one."""
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
@@ -184,6 +186,7 @@ def test_a_run_of_the_offline_judge_imports_nothing_of_an_llm_judge(tmp_path: Pa
     assert len(modules) <= 625
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux" or os.cpu_count() == 1, reason="counts threads, one per processor"
 )
@@ -201,6 +204,7 @@ def test_numpy_starts_no_threads_unless_the_user_wants_them(
     assert (found.returncode, found.stdout) == (0, f"True {threads}\n"), found.stderr
 
 
+@pytest.mark.slow
 def test_a_run_of_an_llm_judge_imports_no_reader_of_workbooks(tmp_path: Path) -> None:
     """Half of the modules are the openai package's."""
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")

@@ -120,6 +120,7 @@ class TestMeanInterval:
         assert ours.low == pytest.approx(low, abs=0.1 * (high - low))
         assert ours.high == pytest.approx(high, abs=0.1 * (high - low))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("rows", [1, 60, 2_500])
     @pytest.mark.parametrize("per_cluster", [None, 3])
     def test_of_several_columns_each_is_that_of_the_column_alone(self, rows, per_cluster):
@@ -250,6 +251,7 @@ class TestPairedPermutation:
         )
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), max_size=6))
 def test_holm_is_the_closure_of_bonferroni(pvalues):
     """The adjusted p-value is the largest Bonferroni p-value of all sets of hypotheses that hold this one."""
@@ -456,6 +458,7 @@ class TestSkewedDifferences:
         gaps = np.array([[0.0, -0.2], [0.0, -0.2], [0.0, -0.2]])
         assert bootstrap_t_pvalues(gaps, [1], np.random.default_rng(0)) == {1: 1.0}
 
+    @pytest.mark.slow
     def test_equal_bots_of_opposite_skew_are_rarely_told_apart(self):
         """Twelve bots, 20 rows, 200 tables: 5 % are allowed; by flips and interval alone it is 10 %."""
         rng = np.random.default_rng(2)
@@ -706,6 +709,7 @@ def kappa_of_two_categories(first, second):
 
 
 class TestSpearman:
+    @pytest.mark.slow
     @settings(deadline=None, max_examples=60)
     @given(st.lists(st.tuples(QUARTERS, QUARTERS), min_size=2, max_size=20))
     def test_agrees_with_scipy(self, pairs):

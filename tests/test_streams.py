@@ -133,6 +133,7 @@ def test_a_process_that_is_started_without_any_stream_writes_its_report(tmp_path
     assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 6
 
 
+@pytest.mark.slow
 def test_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     command = (

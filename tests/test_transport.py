@@ -388,6 +388,7 @@ def test_headers_that_trickle_in_count_as_well(make: Make) -> None:
         thread.join()
 
 
+@pytest.mark.slow
 def test_many_timeouts_leave_connections_for_later(make: Make, judge: FakeJudge) -> None:
     transport = make(timeout_seconds=1.0, max_attempts=1, workers=8)
     judge.latency = 1.4

@@ -29,6 +29,7 @@ def test_boundaries_are_those_of_the_published_table() -> None:
     assert boundaries((1.0,)) == pytest.approx((1.960,), abs=6e-4)
 
 
+@pytest.mark.slow
 def test_joint_flips_of_two_bots_come_to_the_same_boundaries() -> None:
     """With many rows; the first boundary is left out, since too few flips are beyond it."""
     from rag_eval.results.comparison import _step_down
@@ -88,6 +89,7 @@ def test_repeats_of_a_query_are_one_piece_of_evidence() -> None:
     assert naive.rivals[0].pvalue < plain.rivals[0].pvalue / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bots", [2, 5])
 def test_looks_rarely_claim_what_is_not_so(bots: int) -> None:
     """300 runs of equal bots: 15 are expected at most, and more than 30 are one in ten thousand."""
@@ -200,6 +202,7 @@ def test_a_clear_run_stops_and_asks_for_nothing_more(run_cli: Run, judge: FakeJu
     assert len(judge.requests) == asked, "the journal was not kept"
 
 
+@pytest.mark.slow
 def test_a_report_from_stored_replies_shows_the_looks_with_and_without_the_option(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -219,6 +222,7 @@ def test_a_report_from_stored_replies_shows_the_looks_with_and_without_the_optio
     assert len(judge.requests) == asked
 
 
+@pytest.mark.slow
 def test_a_report_alone_does_not_decide_again_what_the_run_has_decided(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -291,6 +295,7 @@ def test_one_bot_stops_when_its_gates_are_decided(
     assert "repeated 95% CI" in ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_not_decided_keeps_the_run_going(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -306,6 +311,7 @@ def test_a_gate_that_is_not_decided_keeps_the_run_going(
     assert run_of(tmp_path / "s.json")["leaderboard"]["rows"] == 30
 
 
+@pytest.mark.slow
 def test_a_capped_run_says_so_and_goes_on_to_the_same_look(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -332,6 +338,7 @@ def test_a_capped_run_says_so_and_goes_on_to_the_same_look(
     assert len(seen) == len(set(seen)), "a call was paid twice"
 
 
+@pytest.mark.slow
 def test_a_run_killed_between_two_looks_pays_and_spends_nothing_twice(
     forker: Forker, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -381,6 +388,7 @@ def test_a_run_killed_between_two_looks_pays_and_spends_nothing_twice(
     assert twice <= 2, "only what was in flight when it was killed may be asked again"
 
 
+@pytest.mark.slow
 def test_other_rows_with_the_same_queries_are_told(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet(tmp_path / "in.xlsx", 30)
     words = ("in.xlsx", "-o", "r.xlsx", *SINGLE, "--until-clear")

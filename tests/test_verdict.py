@@ -207,6 +207,7 @@ def cases() -> Iterator[str]:
     yield from of_values("names in Japanese", {"アトラス": noisy(0), "バーチ": noisy(-0.15, turn=3)})
 
 
+@pytest.mark.slow
 def test_the_words_of_every_case_are_what_they_were() -> None:
     recorded = RECORDED.read_text(encoding="utf-8").splitlines()
     assert [*difflib.unified_diff(recorded, [*cases()], "recorded", "made", n=0, lineterm="")] == []

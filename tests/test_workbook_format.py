@@ -82,6 +82,7 @@ def _baseline(results: list[CaseResult]) -> BaselineComparison:
     return comparison
 
 
+@pytest.mark.slow
 def test_the_report_under_test_has_everything_in_it(package: Package) -> None:
     """Otherwise a rule could hold because there is nothing that it is about."""
     assert tuple(_sheet_parts(package)) == SHEETS
