@@ -628,12 +628,22 @@ def test_languages_without_a_stop_list_or_spaces_are_judged(query, reference, us
     assert good > 0.4 > bad
 
 
-texts = st.text(max_size=120) | st.sampled_from(
-    ["", " ", "…", "The Who", "not", "12", "No.", "東京", EIFFEL[0]]
+PIECES = (
+    "0 1 12 007 1,2,3 1.2.3 1:30 9h30 3.50 1.250 1,250.00 2020-01-02 +49 (0)30 1/2 ½ ١٢ 三十 千万 一二三 B12 C++ 3. "
+    "億 万 円 時 午後 % percent pm p.m. a.m. h Uhr million mille Mio. dozen to – until bis and € us$ USD cents k km "
+    "hours Montag 1st Oktober [1] [1,2] (see ) Source: . , ; : ! ? “ ” « ’ * | - • 1) yes No ja not never Who How Is "
+    "The A of Anna Edmund Hale Zürich 是 不 がある ไม่มี नहीं нет ß İ \u0301 \u200d 🙂 nothing found"
+).split(" ")
+"""What is read as part of an amount, a time, a citation, a question or a name."""
+amounts = st.lists(st.sampled_from([*PIECES, " ", " ", "\n", "\u202f", "9" * 40]), max_size=20).map("".join)
+texts = (
+    st.text(max_size=120)
+    | amounts
+    | st.sampled_from(["", " ", "…", "The Who", "not", "12", "No.", "東京", EIFFEL[0]])
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     query=texts,
     response=texts,

@@ -366,6 +366,13 @@ def test_many_names_are_listed_in_part():
         ("1 h 30, 2 hours 30 minutes, 24 h", ["1.3", "2", "h", "30", "min", "24", "h"]),
         ("January 31st, le 1er mai", ["januari", "31", "le", "1", "mai"]),
         ("15 Mar. and 3 Oct", ["15", "mar", "3", "october"]),
+        ("1,2,3万円", ["1,2,3", "yen"]),
+        ("1.2.3 million", ["1.2.3", "million"]),
+        (f"{'9' * 20} million", [f"{'9' * 20}000000"]),
+        (f"{'9' * 21} million", ["9" * 21, "million"]),
+        (f"{'9' * 5000} pm", ["9" * 5000, "pm"]),
+        (f"5 to {'9' * 5000} pm", ["5", "9" * 5000, "pm"]),
+        (f"{'一' * 5000}円", ["一" * 5000, "yen"]),
     ],
 )
 def test_an_amount_of_several_words_is_one(text, content):

@@ -32,7 +32,9 @@ def canonical_number(digits: str) -> str:
 
 
 def numeral(characters: str) -> str:
-    """Digits of a Chinese or Japanese numeral: "30" of 三十."""
+    """Digits of a Chinese or Japanese numeral: "30" of 三十; of one that nobody writes, the characters."""
+    if len(characters) > _LONGEST_NUMERAL:
+        return characters
     total, group, digit = 0, 0, 0
     for character in characters:
         if character in _DIGIT_VALUES:
@@ -93,17 +95,18 @@ def _is_earlier(hour: str, other: str) -> bool:
 
 
 def times(number: str, factor: int) -> str:
-    """The product, written like any other number."""
+    """The product, written like any other number; what is no number of usual length, as it is."""
+    if not _NUMBER.fullmatch(number):
+        return number
     return f"{(Decimal(number) * factor).normalize():f}"
 
 
 def hour_of_day(number: str, half: str) -> str:
     """An hour of 12, with or without minutes, as one of 24; any other number as it is."""
     hours, _, minutes = number.partition(".")
-    value = int(hours)
-    if not 1 <= value <= _NOON or len(minutes) > 2:
+    if not _HOUR.fullmatch(hours) or not 1 <= int(hours) <= _NOON or len(minutes) > 2:
         return number
-    value = value % _NOON + (_NOON if half == "pm" else 0)
+    value = int(hours) % _NOON + (_NOON if half == "pm" else 0)
     return f"{value}.{minutes}" if minutes else str(value)
 
 
@@ -127,6 +130,7 @@ SIGNS = frozenset((PERCENT, *CURRENCY_SIGNS.values()))
 HOUR_SIGN = "h:"
 """Stands for an "h" that is written as a word of its own: "8 h 30"."""
 _LENGTH_OF_MINUTES = 2
+_LONGEST_NUMERAL = 30
 _NOON = 12
 _HALVES = frozenset(("am", "pm"))
 _PER = frozenset(("per", "pour", "por"))
@@ -212,7 +216,8 @@ NUMERAL = re.compile(
 """A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one"."""
 _PADDED = re.compile(r"0\d(?!\d)")
 """A day, month or hour of two digits."""
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?")
+"""What can be calculated with: not "1,2,3", and nothing so long that it is a code, not a quantity."""
 _HOUR = re.compile(r"\d{1,2}")
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(
