@@ -247,6 +247,10 @@ def _remove(folder: Path, ours: re.Pattern[str]) -> None:
         folder.rmdir()
 
 
+_UNIQUE = frozenset(("row", "case"))
+"""Columns of texts that are all different, so that a dictionary of them would be thrown away."""
+
+
 def measures_of(facts: RunFacts) -> tuple[str, ...]:
     """Names of everything that has a score in this run."""
     return tuple(dict.fromkeys((*facts.metrics, TOXICITY, *facts.further)))
@@ -320,8 +324,12 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 def _write(path: Path, schema: Any, lines: Iterator[_Line], about: Callable[[], State]) -> None:
     from pyarrow import RecordBatch
     from pyarrow.parquet import ParquetWriter
+    from pyarrow.types import is_string
 
-    with ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
+    repeated = [column.name for column in schema if column.name not in _UNIQUE and is_string(column.type)]
+    with ParquetWriter(
+        path, schema, compression="zstd", write_page_checksum=True, use_dictionary=repeated
+    ) as writer:
         while some := list(islice(lines, _LINES)):
             columns = [_array(*each) for each in zip(schema.types, zip(*some, strict=True), strict=True)]
             writer.write_batch(RecordBatch.from_arrays(columns, schema=schema))
