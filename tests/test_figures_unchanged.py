@@ -64,7 +64,7 @@ FACTS = facts_of(
 )
 
 
-def _results(seed: int, shift: float = 0.0, rows: int = ROWS) -> list[CaseResult]:
+def made_results(seed: int, shift: float = 0.0, rows: int = ROWS) -> list[CaseResult]:
     """Scores of every kind: coarse and fine, failed and not applicable, of one and of several samples."""
     chance = random.Random(seed)
     return [_result(chance, row, number, shift) for row in range(2, rows + 2) for number in range(len(BOTS))]
@@ -144,7 +144,7 @@ def _rubric(chance: random.Random, skill: float) -> RubricOutcome | None:
     return RubricOutcome(Outcome.SCORED, passed[0], int(passed[1]), 1, verdicts, CRITERIA)
 
 
-def _past(results: Sequence[CaseResult], **known: Any) -> PastRun:
+def past_run(results: Sequence[CaseResult], **known: Any) -> PastRun:
     keys = numbered((each.case.query, each.case.reference or "", each.case.bot) for each in results)
     values = [
         {name: value for name in NAMES if (value := each.rqs if name == "rqs" else each.value(name)) is not None}
@@ -154,8 +154,9 @@ def _past(results: Sequence[CaseResult], **known: Any) -> PastRun:
 
 
 def _run() -> Iterator[tuple[str, Any]]:
-    results = _results(1)
-    past, last = _past(_results(2, 0.15, 44), judge=FACTS.judge), _past(_results(3), judge="another judge")
+    results = made_results(1)
+    past = past_run(made_results(2, 0.15, 44), judge=FACTS.judge)
+    last = past_run(made_results(3), judge="another judge")
     tallies = Tallies(FACTS, "Topic", past, last)
     for each in results:
         tallies.add(each)
@@ -210,8 +211,8 @@ def _run() -> Iterator[tuple[str, Any]]:
 
 
 def _baselines() -> Iterator[tuple[str, Any]]:
-    results, before = _results(1), _results(5, 0.2, 44)
-    plain = _past(before)
+    results, before = made_results(1), made_results(5, 0.2, 44)
+    plain = past_run(before)
     hashed = {
         (text_digest(query), text_digest(truth), *rest): each
         for (query, truth, *rest), each in plain.values.items()
@@ -238,7 +239,7 @@ def _baselines() -> Iterator[tuple[str, Any]]:
 def _two_judges() -> Iterator[tuple[str, Any]]:
     one, other = FACTS, replace(FACTS, thresholds={**THRESHOLDS, "faithfulness": 0.6}, toxicity_threshold=0.3)
     tally = JudgeComparisonTally(one, other)
-    for a, b in zip(_results(1), _results(4, -0.05), strict=True):
+    for a, b in zip(made_results(1), made_results(4, -0.05), strict=True):
         tally.add(a, replace(b, case=a.case))
     comparison = tally.comparison()
     yield "judges", replace(comparison, disagreements=())
@@ -297,7 +298,7 @@ def _statistics() -> Iterator[tuple[str, Any]]:
     yield "stratified of one label", stratified_mean(scores, few)
     for cases, suspicious in ((30, 0.2), (14, 0.0), (190, 0.1)):
         drawn = draw_sample(
-            _results(1), ["faithfulness", "polite"], cases, suspicious=suspicious, flags=FACTS.flags,
+            made_results(1), ["faithfulness", "polite"], cases, suspicious=suspicious, flags=FACTS.flags,
             drawn_before=frozenset(range(0, 60, 7)),
         )  # fmt: skip
         yield f"sample of {cases}", drawn
@@ -345,12 +346,12 @@ def test_the_figures_of_a_run_are_what_they_were(part: str) -> None:
 
 
 def test_a_run_in_parts_has_the_same_figures() -> None:
-    whole, first, second = (Tallies(FACTS, "Topic", _past(_results(2))) for _ in range(3))
-    results = _results(1)
+    whole, first, second = (Tallies(FACTS, "Topic", past_run(made_results(2))) for _ in range(3))
+    results = made_results(1)
     for number, each in enumerate(results):
         whole.add(each)
         (first if number < 80 else second).add(each)
-    together = Tallies(FACTS, "Topic", _past(_results(2)))
+    together = Tallies(FACTS, "Topic", past_run(made_results(2)))
     for part in (first, second):
         together.merge(part.state())
     expected, found = whole.summary(), together.summary()
