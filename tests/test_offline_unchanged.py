@@ -1,7 +1,8 @@
 """Scores of the offline judge stay as they are, with the reasons that it gives: people compare runs with older ones.
 
-`offline_scores.json` holds them. `python tests/test_offline_unchanged.py` writes it anew; every difference must be
-listed in CHANGELOG.md under "Scores change".
+`offline_scores.json` holds them, `short_answer_scores.txt` those of the answers of `short_answers.jsonl`.
+`python tests/test_offline_unchanged.py` writes both anew; every difference must be listed in CHANGELOG.md under "Scores
+change".
 """
 
 import asyncio
@@ -10,12 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rag_eval.metrics.catalogue import offline_metrics
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Score
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "offline_scores.json"
+SHORT_RECORDED = HERE / "short_answer_scores.txt"
+SHORT = [json.loads(line) for line in (HERE / "short_answers.jsonl").read_text(encoding="utf-8").splitlines()]
+LANGUAGES = sorted({each["language"] for each in SHORT})
 
 BRIDGE = (
     "The Harbour Bridge opened on 19 March 1932. It was designed by Dr. John Bradfield and built by Dorman Long. "
@@ -115,6 +121,34 @@ def test_the_offline_judge_says_what_it_said_before() -> None:
     assert {name: each for name, each in now.items() if each != recorded[name]} == {}
 
 
+def short_answers(language: str) -> Iterator[str]:
+    """A query of this language, and a line for each of its answers; the last one has the chunks of another query."""
+    metrics = offline_metrics(METRIC_LABELS)
+    rows = [each for each in SHORT if each["language"] == language]
+    for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
+        yield f"[{language}] {row['query']} {row['ground_truth']}"
+        answers = [*row["right"], *row["wrong"], *row["one_word"]]
+        for answer, chunks in [*((each, row["chunks"]) for each in answers), (answers[0], other["chunks"])]:
+            case = Case(2, "bot", row["query"], answer, row["ground_truth"], tuple(chunks))
+            scores = [asyncio.run(metric.measure(case)) for metric in metrics]
+            values = " ".join("–" if each.value is None else f"{each.value:.6g}" for each in scores)
+            why = [
+                f"{each.verdict}: {each.reason}" for score in scores for each in score.evidence if each.reason
+            ]
+            yield f"  {answer!r}: {values} ({'; '.join(why)})"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_offline_judge_says_of_short_answers_what_it_said_before(language: str) -> None:
+    lines = SHORT_RECORDED.read_text(encoding="utf-8").splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith(f"[{language}]"))
+    now = [*short_answers(language)]
+    assert now == lines[first : first + len(now)]
+
+
 if __name__ == "__main__":
+    SHORT_RECORDED.write_text(
+        "".join(f"{line}\n" for language in LANGUAGES for line in short_answers(language)), encoding="utf-8"
+    )
     text = json.dumps(found(), ensure_ascii=False, separators=(",", ":"))
     RECORDED.write_text(text.replace('},"', '},\n"') + "\n", encoding="utf-8")
