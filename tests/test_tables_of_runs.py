@@ -1,10 +1,12 @@
 """What made-up runs come to, to the letter: the terminal, the summary in Markdown, and every table with its notes.
 
-`tables_of_runs.txt` has it. `python tests/test_tables_of_runs.py` writes it anew after a change that is wanted; read
-what differs before you keep it.
+`tables_of_runs.txt` has it, `looks_of_runs.txt` the look of some workbooks and what some pages show without a script.
+`python tests/test_tables_of_runs.py` writes both anew after a change that is wanted; read what differs before you keep
+it.
 """
 
 import random
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from report_cases import bare_result, facts_of, failed_result, plain_result, random_results, result_of
 from test_figures_unchanged import FACTS, made_results, past_run
+from test_look import look_of
 
 from rag_eval.cli.outcome import RunOutcome
 from rag_eval.records import (
@@ -30,18 +33,23 @@ from rag_eval.records import (
 from rag_eval.report.about import details
 from rag_eval.report.ci_files import write_markdown
 from rag_eval.report.column import AnyTable, Cell, ReportTable, StreamedTable
+from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.styles import Look
 from rag_eval.report.tables import FinishedRun, report_tables
+from rag_eval.report.workbook import ExcelReport
 from rag_eval.results.baseline import PastRun
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
 from rag_eval.results.tallies import Tallies
 from rag_eval.results.verdict import verdict_on
 
 RECORDED = Path(__file__).parent / "tables_of_runs.txt"
+LOOKS = RECORDED.with_name("looks_of_runs.txt")
 MOST_LINES = 15
 """Of one table."""
 GATES = parse_gates(["rqs=0.6", "faithfulness=0.55"])
 UPPER = parse_gates([], ["latency_median=1200", "latency_p95=2000", "cost=0.004"])
+MOST_ARTICLES = 4
+"""Cases of a page."""
 PLAIN = frozenset((Look.TEXT, Look.WORD, Look.NAME, Look.SCORE, Look.COUNT, Look.PERCENT))
 
 
@@ -302,16 +310,62 @@ def cell_words(cell: Cell) -> str:
     return " ".join(f"{value}{over}{look}{note}".split())
 
 
-def recorded() -> dict[str, str]:
-    parts = f"\n{RECORDED.read_text(encoding='utf-8')}".split("\n=== ")[1:]
+SHOWN = (
+    "everything at once", "latency and cost", "one bot, stopped", "fourteen bots", "pairs of three bots with labels",
+    "pairs in a matching", "retrieval",
+)  # fmt: skip
+"""Runs whose workbook and page are looked at."""
+
+
+def looks(run: MadeRun, folder: Path) -> Iterator[str]:
+    """How the workbook looks, tag by tag, and the page without what only a script shows."""
+    facts = run.facts
+    book = ExcelReport(folder / "run.xlsx", facts, run.asked)
+    page = HtmlReport(folder / "run.html", facts, {}, run.asked, megabytes=1, slice_by=run.slice_by)
+    tallies = Tallies(facts, run.slice_by, run.past)
+    for each in run.results:
+        for output in (book, page, tallies):
+            output.add(each)
+    summary = tallies.summary()
+    findings = tallies.findings(summary)
+    book.finish(summary, findings, facts)
+    page.finish(summary, findings, facts)
+    for part, look in look_of(folder).items():
+        yield f"[{part}]"
+        yield from (f"{number} {tag}" for tag, number in look.items())
+    html = (folder / "run.html").read_text(encoding="utf-8")
+    html = re.sub(r"(?s)<(script|style)\b[^>]*>.*?</\1>|sha256-[\w+/=]+", "", html)
+    first, *articles = html.split("<article")
+    few = "<article".join(
+        [first, *articles[:MOST_ARTICLES], *(each.partition("</article>")[2] for each in articles[-1:])]
+    )
+    yield from re.sub(r">\s*<", ">\n<", few).splitlines()
+
+
+def recorded(path: Path) -> dict[str, str]:
+    parts = f"\n{path.read_text(encoding='utf-8')}".split("\n=== ")[1:]
     return {name: text.strip("\n") for name, _, text in (part.partition("\n") for part in parts)}
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_what_a_run_comes_to_is_what_it_was(name: str) -> None:
-    assert "\n".join(told(RUNS[name]())).strip("\n").splitlines() == recorded()[name].splitlines()
+    assert "\n".join(told(RUNS[name]())).strip("\n").splitlines() == recorded(RECORDED)[name].splitlines()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_workbook_and_page_of_a_run_look_as_they_did(name: str, tmp_path: Path) -> None:
+    assert (
+        "\n".join(looks(RUNS[name](), tmp_path)).strip("\n").splitlines()
+        == recorded(LOOKS)[name].splitlines()
+    )
+
+
+def looks_of(name: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return "\n".join([f"=== {name}", *looks(RUNS[name](), Path(folder))]).rstrip("\n")
 
 
 if __name__ == "__main__":
     parts = ["\n".join([f"=== {name}", *told(run())]).rstrip("\n") for name, run in RUNS.items()]
     RECORDED.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    LOOKS.write_text("\n\n".join(map(looks_of, SHOWN)) + "\n", encoding="utf-8")
