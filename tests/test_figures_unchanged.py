@@ -38,8 +38,17 @@ from rag_eval.results.comparison import (
     skewed_hurdle,
 )
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
-from rag_eval.results.intervals import bootstrap_mean_interval
+from rag_eval.results.intervals import (
+    bootstrap_mean_interval,
+    cluster_means,
+    quantile_interval,
+    reported_interval,
+    share_interval,
+    student_quantile,
+    wilson_interval,
+)
 from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun, headline, ranking_words
+from rag_eval.results.looks import boundaries, confidence_of, planned_looks, spent
 from rag_eval.results.run_history import History, bots_in_time, changes_words, run_line, run_of
 from rag_eval.results.sampling import draw_sample
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
@@ -304,7 +313,37 @@ def _statistics() -> Iterator[tuple[str, Any]]:
         yield f"sample of {cases}", drawn
 
 
-PARTS = {"one run": _run, "baselines": _baselines, "two judges": _two_judges, "statistics": _statistics}
+def _intervals() -> Iterator[tuple[str, Any]]:
+    values = _numbers(30, 5)
+    talks = [number // 4 for number in range(30)]
+    yield "of cluster means", bootstrap_mean_interval(cluster_means(values, talks))
+    for count in (4, 5, 30):
+        yield f"reported of {count}", reported_interval(values[:count])
+        yield f"reported of {count} in talks", reported_interval(values[:count], clusters=talks[:count])
+    for clusters in ([(1, 2), (2, 2), (0, 3), (1, 1), (4, 5)], [(2, 2)] * 6, [(0, 1)] * 9, [(1, 2)] * 4):
+        yield f"share of {clusters}", share_interval(clusters)
+    for passed, count in ((0, 0), (0, 8), (8, 8), (3, 8), (1, 1)):
+        yield f"Wilson of {passed} of {count}", wilson_interval(passed, count)
+    yield "Wilson with a reach", wilson_interval(3, 8, reach=2.5)
+    for count in (3, 5, 6, 8, 72, 73, 90):
+        several = [float(number * number % 97) for number in range(count)]
+        yield f"quantiles of {count}", [quantile_interval(several, share) for share in (0.5, 0.95)]
+        yield f"quantiles of {count} at 90%", quantile_interval(several, 0.5, 0.9)
+    yield "Student", [student_quantile(0.975, freedom) for freedom in (1, 2, 3, 10, 100)]
+    yield "spent at looks", [spent(share) for share in (0.1, 0.4, 0.6, 0.8, 1.0)]
+    yield "boundaries", [boundaries(shares) for shares in ((1.0,), (0.4, 1.0), (0.4, 0.6, 0.8, 1.0))]
+    for rows in (8, 30, 31, 100):
+        looks = planned_looks([f"{row % 20}" for row in range(rows)], (0.4, 0.6, 0.8))
+        yield f"looks at {rows}", [looks, confidence_of(looks, rows), confidence_of(looks, rows // 2)]
+
+
+PARTS = {
+    "intervals": _intervals,
+    "one run": _run,
+    "baselines": _baselines,
+    "two judges": _two_judges,
+    "statistics": _statistics,
+}
 
 
 def figures(part: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,10 @@ from rag_eval.report.styles import Look
 from rag_eval.report.tables import FinishedRun, report_tables
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.results.baseline import PastRun
+from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
+from rag_eval.results.run_history import History, run_of
+from rag_eval.results.summary import Summary
 from rag_eval.results.tallies import Tallies
 from rag_eval.results.verdict import verdict_on
 
@@ -61,6 +65,8 @@ class MadeRun(NamedTuple):
     asked: frozenset[str] = frozenset()
     slice_by: str = ""
     past: PastRun | None = None
+    days: int = 0
+    """So many days ago its history begins, with one run a day."""
 
 
 # Pairs
@@ -219,6 +225,18 @@ def since_another_judge() -> MadeRun:
     return MadeRun(replace(FACTS, rows=20), made_results(3, rows=20), frozenset(("baseline",)), past=past)
 
 
+def since_an_embedding() -> MadeRun:
+    """By an offline judge, after one that compared meanings as well."""
+    past = past_run(made_results(3, 0.1, 20), judge="offline judge with an embedding")
+    facts = replace(FACTS, rows=20, judge="offline judge", is_proxy=True, prompts="")
+    return MadeRun(facts, made_results(3, rows=20), frozenset(("baseline",)), past=past)
+
+
+def with_a_history() -> MadeRun:
+    past = past_run(made_results(2, 0.15, 44), judge=FACTS.judge)
+    return MadeRun(replace(FACTS, rubric=""), made_results(4), frozenset(("history",)), past=past, days=5)
+
+
 def of_equal_bots() -> MadeRun:
     results = [plain_result(row, bot, 0.7) for row in range(2, 9) for bot in THREE]
     return MadeRun(facts_of(THREE, 7, **OFFLINE), results)
@@ -227,6 +245,8 @@ def of_equal_bots() -> MadeRun:
 RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "everything at once": with_everything,
     "a baseline of another judge": since_another_judge,
+    "a baseline of a judge with an embedding": since_an_embedding,
+    "with a history": with_a_history,
     "latency and cost": lambda: spending(24, Atlas=0.004, Birch=0.0012),
     "latency and cost of few rows": lambda: spending(4, Atlas=0.004, Birch=0.0),
     "one bot, stopped": of_one_bot,
@@ -241,6 +261,8 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "pairs in few conversations": lambda: in_pairs(TWO, 20, ALL_PAIRS, seed=3, raters=("Ada",), talks=3),
     "few pairs": lambda: in_pairs(THREE, 4, ALL_PAIRS, seed=5, raters=("Ada",)),
     "pairs in a matching": lambda: in_pairs(FIVE, 60, MATCHING, seed=6),
+    "pairs in a large matching": lambda: in_pairs(FIVE, 200, MATCHING, seed=9),
+    "pairs of a matching in conversations": lambda: in_pairs(FIVE, 40, MATCHING, seed=6, talks=9),
     "pairs in a small matching": lambda: in_pairs(FIVE, 5, MATCHING, seed=7, raters=("Ada", "Ben")),
     "pairs of a judge that prefers what is first": lambda: in_pairs(THREE, 30, ALL_PAIRS, seed=8, first=0.6),
     "a matching by such a judge": lambda: in_pairs(FIVE, 30, MATCHING, seed=8, first=0.6),
@@ -250,6 +272,28 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
 # In words
 
 
+def with_history(run: MadeRun, summary: Summary, findings: Findings) -> Findings:
+    """Each earlier run was a little different: its judge, its bots, and how far it came."""
+    if not run.days:
+        return findings
+    now = run_of("now", "hash", run.facts, summary, findings, "day 1")
+    runs = [
+        replace(
+            now,
+            id=f"day {day}",
+            started=now.started - timedelta(days=day),
+            changes=findings.changes,
+            **changes,
+        )
+        for day, changes in zip(
+            range(run.days, 0, -1),
+            ({"judge": "another"}, {"bots": now.bots[1:]}, {"partial": "stopped"}, {}, {}),
+            strict=True,
+        )
+    ]
+    return replace(findings, history=History(Path("past"), (*runs, replace(now, changes=findings.changes))))
+
+
 def told(run: MadeRun) -> Iterator[str]:
     """All that is said of a run."""
     facts = run.facts
@@ -257,7 +301,7 @@ def told(run: MadeRun) -> Iterator[str]:
     for each in run.results:
         tallies.add(each)
     summary = tallies.summary()
-    findings = tallies.findings(summary)
+    findings = with_history(run, summary, tallies.findings(summary))
     lines: list[str] = []
     RunOutcome(summary, findings, facts, ()).tell(lambda line="", **look: lines.append(line), run.past)
     yield from lines
