@@ -77,7 +77,7 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"type": "insufficient_quota"}, {"code": "DeploymentNotFound"}, {"code": "model_not_found", "message": " "},
     {"param": "max_tokens", "code": "unsupported_parameter"}, {"param": "temperature", "code": "unsupported_value"},
     {"param": "response_format"}, {"n_ctx": 2048, "n_prompt_tokens": 3000}, {"n_ctx": 2048}, {"n_ctx": "2048"},
-    {"code": "context_length_exceeded"}, {"detail": "no such route"}, {"message": None}, {},
+    {"code": "context_length_exceeded"}, {"detail": "no such route"}, {"message": None}, {"message": " "}, {},
 )  # fmt: skip
 HEADERS = (
     {"retry-after": "7"}, {"retry-after": "60"}, {"retry-after": "61"}, {"retry-after-ms": "1500", "retry-after": "9"},

@@ -68,6 +68,59 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "- --judge offline",
         "nothing",
     ),
+    "options that do not go together": (
+        "a.csv --judge azure --report-only --batch",
+        "a.csv --judge azure --batch --max-minutes 5",
+        "a.csv --judge azure --batch-wait 5",
+        "a.csv --judge azure --batch-cancel --batch-wait 5 --fresh",
+        "a.csv --judge azure --batch --until-clear",
+        "a.csv --judge azure --until-clear --fail-on-regression --baseline a.json",
+        "a.csv --judge offline --fail-on-regression",
+        "a.csv --judge offline --html-no-texts",
+        "a.csv --judge offline --calibrate new.ini --map Human_Faithfulness_Good=ignore",
+        "a.csv --judge offline --rows 3",
+        "a.csv --judge offline --format csv",
+        "a.csv --judge offline --sheet Q3 --format csv",
+        "a.csv --judge offline --against a.csv --sheet Q3",
+        "a.csv --judge offline -o a_folder/r.xlsx --html a_folder",
+        "a.csv --judge offline --html a.html --json a.html",
+        "a.csv --judge offline --csv rubric.json",
+        "a.csv --judge offline --history rubric.json",
+        "a.csv --judge offline --max-calls 0 --samples 99",
+        "a.csv --judge offline --temperature 3",
+        "a.csv --judge nobody",
+        "a.csv --judge offline --alpha 0 --beta 0 --gamma 0 --config weightless.ini -q",
+        "a.csv --judge offline --alpha -1",
+        "a.csv --judge offline --alpha 3 --config off.ini -q",
+        "a.csv b.csv --judge offline",
+        "a.csv b.csv --judge offline -o out --report-only",
+        "a.csv b.csv --judge offline -o out --address auto",
+        "empty --judge offline -o out",
+        "inputs --judge offline -o inputs",
+        "report a.csv",
+        "report inputs",
+        "cases inputs --where rqs=1 -o a.txt",
+        "shard a.csv",
+        "history empty",
+        "history missing",
+        "review missing.json",
+        "review rubric.json",
+        "review a.csv",
+        "rubric check missing.yaml",
+        "rubric align verdicts.csv people.csv --rubric off.ini",
+        "retrieval a.csv --reference a.csv",
+        "compare-judges a.csv --rows 3 --judge-a offline --judge-b azure",
+        "compare-judges a.csv --json replies.sqlite -o a.csv --judge-a offline --judge-b azure",
+        "doctor --judge nobody",
+        "init a.csv",
+        "--no-such-option",
+        "run",
+        "a.csv --config weightless.ini --set x=1",
+        "a.csv --config twice.ini",
+        "a.csv --config cut.ini",
+        "a.csv --judge offline --config odd.ini",
+        "a.csv --judge offline --config looks.ini --until-clear",
+    ),
     "an LLM judge": (
         "a.csv --dry-run",
         "a.csv --dry-run --config priced.ini --samples 2 --max-calls 10",
@@ -145,6 +198,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 ALSO_VARYING = (
     (r"python -m pytest\.rag-eval", "rag-eval"),
+    (r"(?m)^1 of 1 row finished after .*\n", ""),
     (r"(Processes: ).* cores", r"\1N"),
     (r"(?m)^(  ok +[\w-]+) \d[\w.]*", r"\1 N"),  # of a package
     (r"\b\d+(?:\.\d+)? (ms|KB|MB|GB)\b", r"N \1"),
@@ -162,6 +216,13 @@ HEADER = (
 INI = {
     "bad.ini": "[judge]\nprovider = nobody\n[limits]\nmax_calls = -1\nmax_minuts = 5\n[weights]\nfaithfulness = many\n",
     "priced.ini": "[judge]\nprovider = azure\n[evaluation]\nparallel = no\n[prices]\ninput = 3\noutput = 12\n",
+    "weightless.ini": "[weights]\ncontext_precision = 0\ncontext_recall = 0\n",
+    "off.ini": "[metrics]\nanswer_correctness = no\n[report]\nslice_by = Kind\n",
+    "twice.ini": "[judge]\nprovider = azure\nprovider = openai\n[judge]\n",
+    "cut.ini": "provider = azure\n[judge\n= 5\n",
+    "odd.ini": "[evaluation]\nmax_rows = 0\nmin_coverage = 2\nlooks = 0.5, 0.4\n[limits]\nlong_prompts = cut\n"
+    "[privacy]\nredact = names\n[thresholds]\nrqs = 1\nfaithfulness = -1\n[azure]\ntemperature = warm\n",
+    "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
     "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
 }
 
@@ -185,6 +246,7 @@ def write_inputs(folder: Path) -> None:
         write_table(folder / name, HEADER, *lines)
         (folder / "inputs").mkdir(exist_ok=True)
         write_table(folder / "inputs" / name, HEADER, *lines[:shift])
+    (folder / "empty").mkdir()
     write_table(folder / "test.csv", HEADER[:2], *(fact[:2] for fact in FACTS))
     (folder / "odd.csv").write_text("Query,Bot_A\nWhat?,So.,more\n", encoding="utf-8")
     for name, text in {**FILES, **INI}.items():
@@ -216,7 +278,7 @@ def said(group: str, folder: Path) -> Iterator[str]:
     write_inputs(folder)
     with chdir(folder), running_judge() as judge, pytest.MonkeyPatch.context() as patch:
         answers(judge, group)
-        if group not in ("offline runs", "mistakes"):
+        if group not in ("offline runs", "mistakes", "options that do not go together"):
             for name, value in azure(judge).items():
                 patch.setenv(name, value)
         for command in GROUPS[group]:
