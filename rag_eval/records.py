@@ -446,8 +446,8 @@ class Usage:
         counts: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         return Usage(
             **counts,
-            failures=Counter(self.failures) + Counter(other.failures),
-            refused=Counter(self.refused) + Counter(other.refused),
+            failures=dict(Counter(self.failures) + Counter(other.failures)),
+            refused=dict(Counter(self.refused) + Counter(other.refused)),
             uncounted_cost=self.uncounted_cost + other.uncounted_cost,
             earlier_cost=self.earlier_cost + other.earlier_cost,
             cost=sum(costs) if costs else None,

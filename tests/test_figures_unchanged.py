@@ -38,8 +38,17 @@ from rag_eval.results.comparison import (
     skewed_hurdle,
 )
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
-from rag_eval.results.intervals import bootstrap_mean_interval
+from rag_eval.results.intervals import (
+    bootstrap_mean_interval,
+    cluster_means,
+    quantile_interval,
+    reported_interval,
+    share_interval,
+    student_quantile,
+    wilson_interval,
+)
 from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun, headline, ranking_words
+from rag_eval.results.looks import boundaries, confidence_of, planned_looks, spent
 from rag_eval.results.run_history import History, bots_in_time, changes_words, run_line, run_of
 from rag_eval.results.sampling import draw_sample
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
@@ -64,7 +73,7 @@ FACTS = facts_of(
 )
 
 
-def _results(seed: int, shift: float = 0.0, rows: int = ROWS) -> list[CaseResult]:
+def made_results(seed: int, shift: float = 0.0, rows: int = ROWS) -> list[CaseResult]:
     """Scores of every kind: coarse and fine, failed and not applicable, of one and of several samples."""
     chance = random.Random(seed)
     return [_result(chance, row, number, shift) for row in range(2, rows + 2) for number in range(len(BOTS))]
@@ -144,7 +153,7 @@ def _rubric(chance: random.Random, skill: float) -> RubricOutcome | None:
     return RubricOutcome(Outcome.SCORED, passed[0], int(passed[1]), 1, verdicts, CRITERIA)
 
 
-def _past(results: Sequence[CaseResult], **known: Any) -> PastRun:
+def past_run(results: Sequence[CaseResult], **known: Any) -> PastRun:
     keys = numbered((each.case.query, each.case.reference or "", each.case.bot) for each in results)
     values = [
         {name: value for name in NAMES if (value := each.rqs if name == "rqs" else each.value(name)) is not None}
@@ -154,8 +163,9 @@ def _past(results: Sequence[CaseResult], **known: Any) -> PastRun:
 
 
 def _run() -> Iterator[tuple[str, Any]]:
-    results = _results(1)
-    past, last = _past(_results(2, 0.15, 44), judge=FACTS.judge), _past(_results(3), judge="another judge")
+    results = made_results(1)
+    past = past_run(made_results(2, 0.15, 44), judge=FACTS.judge)
+    last = past_run(made_results(3), judge="another judge")
     tallies = Tallies(FACTS, "Topic", past, last)
     for each in results:
         tallies.add(each)
@@ -210,8 +220,8 @@ def _run() -> Iterator[tuple[str, Any]]:
 
 
 def _baselines() -> Iterator[tuple[str, Any]]:
-    results, before = _results(1), _results(5, 0.2, 44)
-    plain = _past(before)
+    results, before = made_results(1), made_results(5, 0.2, 44)
+    plain = past_run(before)
     hashed = {
         (text_digest(query), text_digest(truth), *rest): each
         for (query, truth, *rest), each in plain.values.items()
@@ -238,7 +248,7 @@ def _baselines() -> Iterator[tuple[str, Any]]:
 def _two_judges() -> Iterator[tuple[str, Any]]:
     one, other = FACTS, replace(FACTS, thresholds={**THRESHOLDS, "faithfulness": 0.6}, toxicity_threshold=0.3)
     tally = JudgeComparisonTally(one, other)
-    for a, b in zip(_results(1), _results(4, -0.05), strict=True):
+    for a, b in zip(made_results(1), made_results(4, -0.05), strict=True):
         tally.add(a, replace(b, case=a.case))
     comparison = tally.comparison()
     yield "judges", replace(comparison, disagreements=())
@@ -297,13 +307,43 @@ def _statistics() -> Iterator[tuple[str, Any]]:
     yield "stratified of one label", stratified_mean(scores, few)
     for cases, suspicious in ((30, 0.2), (14, 0.0), (190, 0.1)):
         drawn = draw_sample(
-            _results(1), ["faithfulness", "polite"], cases, suspicious=suspicious, flags=FACTS.flags,
+            made_results(1), ["faithfulness", "polite"], cases, suspicious=suspicious, flags=FACTS.flags,
             drawn_before=frozenset(range(0, 60, 7)),
         )  # fmt: skip
         yield f"sample of {cases}", drawn
 
 
-PARTS = {"one run": _run, "baselines": _baselines, "two judges": _two_judges, "statistics": _statistics}
+def _intervals() -> Iterator[tuple[str, Any]]:
+    values = _numbers(30, 5)
+    talks = [number // 4 for number in range(30)]
+    yield "of cluster means", bootstrap_mean_interval(cluster_means(values, talks))
+    for count in (4, 5, 30):
+        yield f"reported of {count}", reported_interval(values[:count])
+        yield f"reported of {count} in talks", reported_interval(values[:count], clusters=talks[:count])
+    for clusters in ([(1, 2), (2, 2), (0, 3), (1, 1), (4, 5)], [(2, 2)] * 6, [(0, 1)] * 9, [(1, 2)] * 4):
+        yield f"share of {clusters}", share_interval(clusters)
+    for passed, count in ((0, 0), (0, 8), (8, 8), (3, 8), (1, 1)):
+        yield f"Wilson of {passed} of {count}", wilson_interval(passed, count)
+    yield "Wilson with a reach", wilson_interval(3, 8, reach=2.5)
+    for count in (3, 5, 6, 8, 72, 73, 90):
+        several = [float(number * number % 97) for number in range(count)]
+        yield f"quantiles of {count}", [quantile_interval(several, share) for share in (0.5, 0.95)]
+        yield f"quantiles of {count} at 90%", quantile_interval(several, 0.5, 0.9)
+    yield "Student", [student_quantile(0.975, freedom) for freedom in (1, 2, 3, 10, 100)]
+    yield "spent at looks", [spent(share) for share in (0.1, 0.4, 0.6, 0.8, 1.0)]
+    yield "boundaries", [boundaries(shares) for shares in ((1.0,), (0.4, 1.0), (0.4, 0.6, 0.8, 1.0))]
+    for rows in (8, 30, 31, 100):
+        looks = planned_looks([f"{row % 20}" for row in range(rows)], (0.4, 0.6, 0.8))
+        yield f"looks at {rows}", [looks, confidence_of(looks, rows), confidence_of(looks, rows // 2)]
+
+
+PARTS = {
+    "intervals": _intervals,
+    "one run": _run,
+    "baselines": _baselines,
+    "two judges": _two_judges,
+    "statistics": _statistics,
+}
 
 
 def figures(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -345,12 +385,12 @@ def test_the_figures_of_a_run_are_what_they_were(part: str) -> None:
 
 
 def test_a_run_in_parts_has_the_same_figures() -> None:
-    whole, first, second = (Tallies(FACTS, "Topic", _past(_results(2))) for _ in range(3))
-    results = _results(1)
+    whole, first, second = (Tallies(FACTS, "Topic", past_run(made_results(2))) for _ in range(3))
+    results = made_results(1)
     for number, each in enumerate(results):
         whole.add(each)
         (first if number < 80 else second).add(each)
-    together = Tallies(FACTS, "Topic", _past(_results(2)))
+    together = Tallies(FACTS, "Topic", past_run(made_results(2)))
     for part in (first, second):
         together.merge(part.state())
     expected, found = whole.summary(), together.summary()

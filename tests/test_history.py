@@ -26,9 +26,10 @@ from fake_judge import FakeJudge, completion
 from files import sheet_of, write_table
 from forking import Forker
 from openpyxl import load_workbook
+from report_cases import plain_result
 
 from rag_eval.errors import InputError
-from rag_eval.report.history_record import _append
+from rag_eval.report.history_record import HistoryRecord, _append
 from rag_eval.report.page.timeline import history_section
 from rag_eval.results.run_history import History, bots_in_time, cases_path, changes_words, read_history
 
@@ -893,3 +894,10 @@ def test_the_notebook_runs_from_top_to_bottom() -> None:
     assert list(scope["means"].index) == ["Atlas", "Birch"]
     assert list(scope["means"]["count"]) == [2, 2]
     assert set(scope["worst"]["bot"]) == {"Birch"}
+
+
+def test_an_entry_of_the_history_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    record = HistoryRecord(tmp_path, "a-run")
+    record.add(plain_result())
+    record.discard()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

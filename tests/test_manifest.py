@@ -59,6 +59,19 @@ def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     assert found["outputs"] == ["r.xlsx"]
 
 
+def test_a_run_that_another_command_continued_names_its_failures(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Those of all commands together."""
+    blocked = error(400, "content_filter", "The prompt was filtered.")
+    judge.always = lambda request: blocked if request.task == "statements" else None
+    write_table(tmp_path / "in.xlsx", *SHEET)
+    arguments = ("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json")
+    assert run_cli(*arguments, "--max-calls", "2", **azure(judge)).code == 4
+    assert run_cli(*arguments, **azure(judge)).code == 3
+    assert manifest(tmp_path)["usage"]["failures"] == {"blocked_by_filter": 1}
+
+
 def test_the_duration_is_not_told_by_the_clock_on_the_wall() -> None:
     """It may be put back, or forward, while a run is under way."""
     evaluation = Evaluation(Judges.offline(Settings()), Settings())

@@ -1,7 +1,9 @@
 """Scores of the offline judge stay as they are, with the reasons that it gives: people compare runs with older ones.
 
-`offline_scores.json` holds them. `python tests/test_offline_unchanged.py` writes it anew; every difference must be
-listed in CHANGELOG.md under "Scores change".
+`offline_scores.json` holds them, `short_answer_scores.txt` those of the answers of `short_answers.jsonl`, and
+`long_answer_scores.txt` those of answers made of the paragraphs of `languages.jsonl`.
+`python tests/test_offline_unchanged.py` writes all anew; every difference must be listed in CHANGELOG.md under "Scores
+change".
 """
 
 import asyncio
@@ -10,12 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rag_eval.metrics.catalogue import offline_metrics
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Score
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "offline_scores.json"
+SHORT_RECORDED = HERE / "short_answer_scores.txt"
+LONG_RECORDED = HERE / "long_answer_scores.txt"
+PROBES = [json.loads(line) for line in (HERE / "languages.jsonl").read_text(encoding="utf-8").splitlines()]
+SHORT = [json.loads(line) for line in (HERE / "short_answers.jsonl").read_text(encoding="utf-8").splitlines()]
+LANGUAGES = sorted({each["language"] for each in SHORT})
 
 BRIDGE = (
     "The Harbour Bridge opened on 19 March 1932. It was designed by Dr. John Bradfield and built by Dorman Long. "
@@ -81,9 +90,7 @@ QUERIES = (
 def _cases() -> Iterator[tuple[str, Case]]:
     for row, parts in enumerate(ENGLISH, 2):
         yield f"English {row}", Case(row, "bot", *parts)
-    lines = (HERE / "languages.jsonl").read_text(encoding="utf-8").splitlines()
-    probes = [json.loads(line) for line in lines]
-    for number, (one, other) in enumerate(zip(probes, probes[1:] + probes[:1], strict=True), 1):
+    for number, (one, other) in enumerate(zip(PROBES, PROBES[1:] + PROBES[:1], strict=True), 1):
         first, second = one["paragraph"].strip(), other["paragraph"].strip()
         middle = first[len(first) // 4 :]
         yield (
@@ -115,6 +122,66 @@ def test_the_offline_judge_says_what_it_said_before() -> None:
     assert {name: each for name, each in now.items() if each != recorded[name]} == {}
 
 
+def short_answers(language: str) -> Iterator[str]:
+    """A query of this language, and a line for each of its answers; the last one has the chunks of another query."""
+    metrics = offline_metrics(METRIC_LABELS)
+    rows = [each for each in SHORT if each["language"] == language]
+    for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
+        yield f"[{language}] {row['query']} {row['ground_truth']}"
+        answers = [*row["right"], *row["wrong"], *row["one_word"]]
+        for answer, chunks in [*((each, row["chunks"]) for each in answers), (answers[0], other["chunks"])]:
+            case = Case(2, "bot", row["query"], answer, row["ground_truth"], tuple(chunks))
+            scores = [asyncio.run(metric.measure(case)) for metric in metrics]
+            values = " ".join("–" if each.value is None else f"{each.value:.6g}" for each in scores)
+            why = [
+                f"{each.verdict}: {each.reason}" for score in scores for each in score.evidence if each.reason
+            ]
+            yield f"  {answer!r}: {values} ({'; '.join(why)})"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_offline_judge_says_of_short_answers_what_it_said_before(language: str) -> None:
+    lines = SHORT_RECORDED.read_text(encoding="utf-8").splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith(f"[{language}]"))
+    now = [*short_answers(language)]
+    assert now == lines[first : first + len(now)]
+
+
+def long_answers(language: str) -> Iterator[str]:
+    """Values of answers that repeat the query, say too much or too little, or have a list, in these languages."""
+    metrics = offline_metrics(METRIC_LABELS)
+    for probe, other in zip(PROBES, [*PROBES[1:], PROBES[0]], strict=True):
+        if probe["language"] != language:
+            continue
+        query, answer, text = probe["question"], probe["answer"], probe["paragraph"].strip()
+        half = len(text) // 2
+        chunks = (text[:half], text[half:], other["paragraph"].strip())
+        yield f"[{language}] {query}"
+        for response, truth in (
+            (answer, text), (f"{query} {answer}", answer), (text, answer), (f"{text[half:]} {other['answer']}", text),
+            (f"1. {answer}\n2. {other['answer']}", answer), (other["answer"], answer), (f"{answer} {answer}", None),
+            (f"{query}\n\n- {text[:half]}\n- {answer}", f"{answer} {text[half:]}"),
+        ):  # fmt: skip
+            case = Case(2, "bot", query, response, truth, chunks)
+            scores = [asyncio.run(metric.measure(case)) for metric in metrics]
+            yield "  " + " ".join("–" if each.value is None else f"{each.value:.6g}" for each in scores)
+
+
+@pytest.mark.parametrize("language", sorted({each["language"] for each in PROBES}))
+def test_the_offline_judge_says_of_long_answers_what_it_said_before(language: str) -> None:
+    lines = LONG_RECORDED.read_text(encoding="utf-8").splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith(f"[{language}]"))
+    now = [*long_answers(language)]
+    assert now == lines[first : first + len(now)]
+
+
 if __name__ == "__main__":
+    SHORT_RECORDED.write_text(
+        "".join(f"{line}\n" for language in LANGUAGES for line in short_answers(language)), encoding="utf-8"
+    )
+    languages = sorted({each["language"] for each in PROBES})
+    LONG_RECORDED.write_text(
+        "".join(f"{line}\n" for language in languages for line in long_answers(language)), encoding="utf-8"
+    )
     text = json.dumps(found(), ensure_ascii=False, separators=(",", ":"))
     RECORDED.write_text(text.replace('},"', '},\n"') + "\n", encoding="utf-8")

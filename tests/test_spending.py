@@ -1469,6 +1469,16 @@ def test_no_name_covers_another_name_or_mark(count: int, spread: int) -> None:
         assert None not in found
 
 
+def test_of_two_names_for_one_place_that_of_a_mark_that_goes_first_has_it() -> None:
+    def sides(*goes_first: bool) -> list[tuple[float, float] | None]:
+        marks = [NamedMark("Atlas", 100, 100 + 4 * number, each) for number, each in enumerate(goes_first)]
+        return sides_of_names(marks, [(1, 0)], (600, 600))
+
+    assert sides(False, True) == [None, (1, 0)]
+    assert sides(True, False) == [(1, 0), None]
+    assert sides(False, False) == [(1, 0), None]
+
+
 @pytest.mark.parametrize(
     ("values", "ends"),
     [

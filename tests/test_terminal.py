@@ -14,6 +14,7 @@ import pytest
 from page_cases import page_of
 from report_cases import facts_of, plain_result, result_of, summary_of
 
+from rag_eval.cli import console
 from rag_eval.cli.outcome import bot_lines, leaderboard_lines
 from rag_eval.cli.terminal import (
     _Counter,
@@ -402,3 +403,48 @@ def test_colours_are_for_terminals_and_not_with_no_color(tmp_path: Path) -> None
         plain = on_a_terminal(tmp_path, **variables)
         assert "\x1b" not in plain
         assert "  First fix: " in plain
+
+
+@pytest.mark.parametrize(
+    ("words", "roles", "command"),
+    [
+        (["rag-eval", "a.csv"], ["A=query"], "rag-eval a.csv --map A=query"),
+        (["rag-eval", "a.csv", "--", "-b.csv"], ["A=query"], "rag-eval a.csv --map A=query -- -b.csv"),
+        (["rag-eval", "a.csv", "--bot-name", "X"], ["A=bot"], "rag-eval a.csv --bot-name X --map A=bot"),
+        (
+            ["rag-eval", "a.csv", "--bot-name", "X", "-q"],
+            ["A=bot", "B b=bot"],
+            "rag-eval a.csv -q --map A=bot --map 'B b=bot'",
+        ),
+        (["rag-eval", "--bot-name=X", "a.csv"], ["A=bot", "B=bot"], "rag-eval a.csv --map A=bot --map B=bot"),
+        (["/usr/bin/env", "a.csv"], [], "env a.csv"),
+        (["/nowhere/our-rag-eval", "a.csv"], [], "/nowhere/our-rag-eval a.csv"),
+    ],
+)
+def test_a_command_is_proposed_in_the_words_of_the_one_that_was_given(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], roles: list[str], command: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", words)
+    assert console.same_command_with(roles) == command
+
+
+def test_what_python_cannot_raise_is_said_unless_it_is_about_a_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def __del__(self) -> None:
+            raise self.error
+
+    said: list[str] = []
+    before = sys.unraisablehook
+    try:
+        sys.unraisablehook = lambda unraisable: said.append(str(unraisable.exc_value))
+        console._say_failures_once()
+        for error in (OSError("no space"), ValueError("a mistake")):
+            Broken(error)
+    finally:
+        sys.unraisablehook = before
+    assert said == ["a mistake"]

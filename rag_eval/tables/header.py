@@ -145,7 +145,7 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         ],
         has_spare=any(use.role == UNUSED and use.why and spendings_of(use.header) for use in uses.values()),
         kept=kept,
-        warnings=tuple(first_of(list(_warnings(uses)))),
+        warnings=tuple(first_of(list(_warnings(uses, asked)))),
         content=tuple(
             index
             for index, use in used.items()
@@ -224,8 +224,10 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
     return replace(use, role=UNUSED) if shape == WIDE and use.role == ID else use
 
 
-def _warnings(uses: _Uses) -> Iterator[str]:
+def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
     for use in uses.values():
+        if asked.gives("ignore", use.header):
+            continue
         if use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""

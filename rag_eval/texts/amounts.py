@@ -41,7 +41,7 @@ class Amount(NamedTuple):
 @lru_cache(maxsize=64)  # the chunks of a row, for each of its bots, and sentences of them
 def amounts(text: str) -> tuple[Amount, ...]:
     """Those of a text, which may overlap: "3 kg" is a mass, and "3" is a number."""
-    normal = normalise(text.translate(_VULGAR_FRACTIONS))
+    normal = normalise(text)
     parts, places = _parts(normal)
     line = " ".join(parts)
     known = {"0" if part[0].isdigit() else part for part in parts}
@@ -54,6 +54,8 @@ def amounts(text: str) -> tuple[Amount, ...]:
             if first is not None and (values := frozenset(values_of(match))):
                 behind = bisect_left(starts, match.end())
                 found.append(Amount(normal[places[first][0] : places[behind - 1][1]], values))
+    if not text.isascii():
+        found += [Amount(normalise(sign), _SHARE_SIGNS[sign]) for sign in _LONE_SIGN.findall(text)]
     return tuple(found)
 
 
@@ -62,7 +64,8 @@ def may_have_amount(text: str) -> bool:
     if _DIGIT.search(text):
         return True
     normal = normalise(text)
-    return not _WORDS.isdisjoint(_LETTERS.findall(normal)) or re.search(_MAY_HAVE, normal) is not None
+    has_word = not _WORDS.isdisjoint(_LETTERS.findall(normal)) or any(part in normal for part in _IN_WORDS)
+    return has_word or re.search(_MAY_HAVE, normal) is not None
 
 
 def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> frozenset[str]:
@@ -79,7 +82,8 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
 def _may_be_of_amounts(stems: AbstractSet[str]) -> bool:
     joined = "".join(stems)
     has_digit = not (joined.isascii() and joined.isalpha()) and _DIGIT.search(joined) is not None
-    return has_digit or not _stems_of_amounts().isdisjoint(stems)
+    has_part = any(part in joined for part in _IN_WORDS)
+    return has_digit or has_part or not _stems_of_amounts().isdisjoint(stems)
 
 
 @cache
@@ -308,8 +312,10 @@ _FRENCH_DIGITS = frozenset(("deux", "trois", "quatre", "cinq", "six", "sept", "h
 _SEPTEMBER = "sept"
 """And 7 in French."""
 _CENTS = frozenset(("cent", "cents"))
-_NO_HUNDRED = frozenset(("per", "pour", "por")) | NUMBER_WORDS.keys() - _FRENCH_DIGITS
+_NO_HUNDRED = frozenset(("per", "pour", "por")) | ONES | NUMBER_WORDS.keys() - _FRENCH_DIGITS
 """Before "cent", they make it no hundred."""
+_IN_WORDS = ("tausend", "viertelstund")
+"""Parts of German words that are amounts, such as "dreitausendfünfhundert"."""
 
 
 _FURTHER = """
@@ -347,7 +353,10 @@ def _values() -> dict[str, int]:
 _VALUES = _values()
 """Of words in normal form. A German number below a thousand is one word."""
 _NUMBER_WORDS = _VALUES.keys() | ONES
-_VULGAR_FRACTIONS = str.maketrans({"½": " 1/2", "¼": " 1/4", "¾": " 3/4"})
+_SHARE_SIGNS: Mapping[str, frozenset[_Value]] = {
+    sign: frozenset(((_PERCENT, ("", Fraction(share))),)) for sign, share in (("½", 50), ("¼", 25), ("¾", 75))
+}
+_LONE_SIGN = re.compile(r"(?<!\d)(?<!\d )[½¼¾]")
 _TOKEN = re.compile(
     rf"(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"
     r"|\d{1,20}+(?:[.,:]\d{1,20}+){0,8}+|[a-z]+|[^\W\d_]|[$€£¥%°/⁄-]"

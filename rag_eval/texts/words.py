@@ -179,6 +179,8 @@ def normalise(text: str) -> str:
         return text.lower()
     text = _with_whole_numbers(text)
     text = text.replace("’", "'")
+    if any(map(text.__contains__, _FRACTIONS)):
+        text = _FRACTION.sub(lambda match: f"{match[1] or 0}.{_FRACTIONS[match[2]]}", text)
     if _OTHER_DIGIT.search(text):
         text = text.translate(_DIGITS)
     decomposed = compatible("NFKD", text)
@@ -294,12 +296,12 @@ def _spaced(text: str) -> str:
 
 
 def _with_whole_numbers(text: str) -> str:
-    """The text without the narrow or fixed space within a number: "1 500"."""
-    if text.isascii() or not any(
-        map(text.__contains__, _NARROW_SPACES)
-    ):  # faster than a search for all of them
+    """The text without the narrow or fixed space within a number, "1 500", and without any in "1 ½"."""
+    if text.isascii():
         return text
-    return _SPACE_IN_NUMBER.sub("", text)
+    if any(map(text.__contains__, _NARROW_SPACES)):  # faster than a search for all of them
+        text = _SPACE_IN_NUMBER.sub("", text)
+    return _SPACE_BEFORE_FRACTION.sub("", text) if any(map(text.__contains__, _FRACTIONS)) else text
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
@@ -641,6 +643,10 @@ _NAME_BOUNDARIES = frozenset(".!?:")
 _NARROW_SPACES = "\u00a0\u2009\u202f"
 _SPACE_IN_NUMBER = re.compile(f"[{_NARROW_SPACES}](?<=\\d.)(?=\\d{{3}}(?!\\d))")
 """Begins with what is searched fastest."""
+_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
+"""Decimals of "1½", by its sign."""
+_FRACTION = re.compile(f"(?:(?<!\\d)(\\d{{1,9}}))?([{''.join(_FRACTIONS)}])")
+_SPACE_BEFORE_FRACTION = re.compile(f" (?<=\\d.)(?=[{''.join(_FRACTIONS)}])")
 _UNSPACED_ENDS = "。！？؟।။។៕"
 _UNSPACED_END = re.compile(f"[{_UNSPACED_ENDS}]")
 _ABBREVIATIONS = frozenset(

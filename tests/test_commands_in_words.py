@@ -1,0 +1,320 @@
+"""What commands say, to the letter, and their exit codes.
+
+`commands.txt` has it. `python tests/test_commands_in_words.py` writes it anew after a change that is wanted; read what
+differs before you keep it.
+"""
+
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from conftest import azure
+from fake_judge import FakeJudge, Request, completion, error, running_judge
+from files import write_table
+from test_whole_report import FACTS, FILES, RUBRIC, VARYING, script
+
+from rag_eval import cli
+from rag_eval.store.codec import to_json
+
+RECORDED = Path(__file__).parent / "commands.txt"
+GROUPS: Mapping[str, Sequence[str]] = {
+    "offline runs": (
+        "a.csv --judge offline --json a.json --history past",
+        "a.csv --judge offline -o a.xlsx --report-only",
+        "a.json -o again.xlsx --report-only --html again.html --fail-under rqs=0.9 --gate-on mean",
+        "b.csv --judge offline -o b.xlsx --baseline a.json --fail-on-regression --history past --json b.json",
+        "b.csv --judge offline -o b.xlsx --baseline latest --history past --fail-under faithfulness=0.1",
+        "b.csv --judge offline -o b.xlsx --against a.csv --rows 2-5 -q",
+        "a.csv --judge offline -o c.xlsx --where Kind=rules --random-rows 2 --alpha 1 --beta 0 --gamma 0",
+        "a.csv --judge offline -o d.xlsx --fail-over latency_p95=900 --fail-over cost=0.01",
+        "history past",
+        "history past -o history.csv",
+    ),
+    "mistakes": (
+        "missing.csv --judge offline",
+        "a.csv --judge offline -o a.csv",
+        "a.csv --judge offline -o a.txt",
+        "a.csv --judge offline --fail-under rqs=2 --fail-under speed=1 --fail-over rqs=1",
+        "a.csv --judge offline --report-only --fresh",
+        "a.csv --judge offline --batch",
+        "a.csv --judge offline --head-to-head",
+        "a.csv --judge offline --where Kin=rules",
+        "a.csv --judge offline --where Kind",
+        "a.csv --judge offline --rows 5-2",
+        "a.csv --judge offline --rows 90-",
+        "a.csv --judge offline --sheet Q3",
+        "a.csv --judge offline --map Kind=bot_name --map Kinds=context",
+        "a.csv --judge offline --until-clear",
+        "a.csv --judge offline --baseline nothing.json",
+        "a.csv --judge offline --baseline latest",
+        "a.csv --judge offline --labels a.csv",
+        "a.csv --judge offline --config nothing.ini",
+        "a.csv --judge offline --config bad.ini",
+        "a.csv --judge azure",
+        "a.csv --judge offline --max-cost 1",
+        "a.csv --judge offline --prompts single --samples 2 --redact",
+        "a.csv b.csv --judge offline -o report.xlsx",
+        "a.csv --judge offline --shard-rows 2 -o a.xlsx",
+        "a.csv --judge offline --html a.xlsx --json b.xlsx --junit a.xlsx",
+        "a.csv --html-no-texts --batch-wait 5 --address auto",
+        "test.csv --judge offline",
+        "odd.csv --judge offline",
+        "- --judge offline",
+        "nothing",
+    ),
+    "options that do not go together": (
+        "a.csv --judge azure --report-only --batch",
+        "a.csv --judge azure --batch --max-minutes 5",
+        "a.csv --judge azure --batch-wait 5",
+        "a.csv --judge azure --batch-cancel --batch-wait 5 --fresh",
+        "a.csv --judge azure --batch --until-clear",
+        "a.csv --judge azure --until-clear --fail-on-regression --baseline a.json",
+        "a.csv --judge offline --fail-on-regression",
+        "a.csv --judge offline --html-no-texts",
+        "a.csv --judge offline --calibrate new.ini --map Human_Faithfulness_Good=ignore",
+        "a.csv --judge offline --rows 3",
+        "a.csv --judge offline --format csv",
+        "a.csv --judge offline --sheet Q3 --format csv",
+        "a.csv --judge offline --against a.csv --sheet Q3",
+        "a.csv --judge offline -o a_folder/r.xlsx --html a_folder",
+        "a.csv --judge offline --html a.html --json a.html",
+        "a.csv --judge offline --csv rubric.json",
+        "a.csv --judge offline --history rubric.json",
+        "a.csv --judge offline --max-calls 0 --samples 99",
+        "a.csv --judge offline --temperature 3",
+        "a.csv --judge nobody",
+        "a.csv --judge offline --alpha 0 --beta 0 --gamma 0 --config weightless.ini -q",
+        "a.csv --judge offline --alpha -1",
+        "a.csv --judge offline --alpha 3 --config off.ini -q",
+        "a.csv b.csv --judge offline",
+        "a.csv b.csv --judge offline -o out --report-only",
+        "a.csv b.csv --judge offline -o out --address auto",
+        "empty --judge offline -o out",
+        "inputs --judge offline -o inputs",
+        "report a.csv",
+        "report inputs",
+        "cases inputs --where rqs=1 -o a.txt",
+        "shard a.csv",
+        "history empty",
+        "history missing",
+        "review missing.json",
+        "review rubric.json",
+        "review a.csv",
+        "rubric check missing.yaml",
+        "rubric align verdicts.csv people.csv --rubric off.ini",
+        "retrieval a.csv --reference a.csv",
+        "compare-judges a.csv --rows 3 --judge-a offline --judge-b azure",
+        "compare-judges a.csv --json replies.sqlite -o a.csv --judge-a offline --judge-b azure",
+        "doctor --judge nobody",
+        "init a.csv",
+        "--no-such-option",
+        "run",
+        "a.csv --config weightless.ini --set x=1",
+        "a.csv --config twice.ini",
+        "a.csv --config cut.ini",
+        "a.csv --judge offline --config odd.ini",
+        "a.csv --judge offline --config looks.ini --until-clear",
+    ),
+    "an LLM judge": (
+        "a.csv --dry-run",
+        "a.csv --dry-run --config priced.ini --samples 2 --max-calls 10",
+        "a.csv --max-calls 7 --config priced.ini --json a.json",
+        "a.csv --config priced.ini --json a.json --manifest m.json",
+        "a.csv --config priced.ini --max-cost 0.0001 --fresh",
+        "a.csv --config priced.ini --retry-errors -q",
+        "a.csv --report-only --config priced.ini --samples 2",
+        "a.csv --config merged.ini --rows 2-4 -o m.xlsx",
+        "a.csv --head-to-head --rows 2-6 -o pairs.xlsx --json pairs.json",
+        "a.json --head-to-head all -o pairs.xlsx --max-calls 3",
+        "review pairs.json --pairs --cases 4 -o pairs_review.xlsx",
+        "cache show",
+        "cache prune --older-than 30",
+        "cache prune",
+    ),
+    "an endpoint that fails": (
+        "a.csv --rows 2-4 -o failed.xlsx --json failed.json",
+        "a.csv --rows 2-4 -o failed.xlsx --retry-errors",
+        "doctor",
+        "doctor --probe",
+    ),
+    "the doctor": (
+        "doctor --judge offline",
+        "doctor --judge offline --all --config priced.ini",
+        "doctor --no-call",
+        "doctor",
+        "doctor --probe",
+        "doctor --config bad.ini",
+    ),
+    "shards": (
+        "inputs -o out --judge offline --show",
+        "inputs -o out --judge offline --shard-rows 3 --json out.json",
+        "inputs -o out --judge offline --shard-rows 3",
+        "report out --fail-under rqs=0.9 --markdown out.md",
+        "inputs -o out --judge offline --shard-rows 4",
+        "inputs -o out --judge offline --shard-rows 3 --rows 2-3",
+        "inputs -o out --judge offline --shard-rows 3 --alpha 1",
+        "inputs -o written --judge offline --engine none --shard-rows 4",
+        "report written",
+        "shard written/specs/part-00000.json",
+        "report written --markdown written.md",
+        "cases out --where 'rqs < 0.2' -o low.xlsx",
+        "cases out --where 'rqs > 2' --where bot=Bad -o none.xlsx",
+        "report nothing",
+    ),
+    "reviews": (
+        "a.csv --judge offline --json a.json -q",
+        "review a.json --cases 4",
+        "review a.json --cases 90 -o many.xlsx",
+        "review a.json --cases 6 --suspicious 0.5 --raters Ada,Ben --metrics faithfulness -o two.xlsx",
+        "review a.json --cases 4 --without a_review.xlsx -o more.xlsx --seed 3",
+        "review a.json --pairs -o pairs.xlsx",
+        "review a.json --cases 1",
+        "review a.json --metrics speed --raters Ada,Ada -o speed.xlsx",
+        "a.csv --judge offline --labels a_review.xlsx",
+        "a.csv --judge offline --calibrate new.ini",
+    ),
+    "judges, rubrics and retrieval": (
+        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --dry-run",
+        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --max-calls 5",
+        "compare-judges a.csv --judge-a offline --judge-b offline",
+        "rubric check rubric.json",
+        "rubric check bad.ini",
+        "rubric align verdicts.csv people.csv --rubric rubric.json",
+        "rubric align verdicts.csv verdicts.csv",
+        "retrieval results.tsv --reference references.jsonl",
+        "retrieval results.tsv --reference references.jsonl --k 1,3 -o scores.csv",
+        "retrieval results.tsv --reference results.tsv --k 0",
+        "retrieval results.tsv",
+        "init project",
+        "init project",
+        "completion cmd",
+    ),
+}  # fmt: skip
+ALSO_VARYING = (
+    (r"python -m pytest\.rag-eval", "rag-eval"),
+    (r"(?m)^1 of 1 row finished after .*\n", ""),
+    (r"(Processes: ).* cores", r"\1N"),
+    (r"(?m)^(  ok +[\w-]+) \d[\w.]*", r"\1 N"),  # of a package
+    (r"\b\d+(?:\.\d+)? (ms|KB|MB|GB)\b", r"N \1"),
+)
+HEADER = (
+    "Query",
+    "Ground_Truth",
+    "Bot_Good",
+    "Bot_Bad",
+    "Context",
+    "Kind",
+    "Latency_Good",
+    "Human_Faithfulness_Good",
+)
+INI = {
+    "bad.ini": "[judge]\nprovider = nobody\n[limits]\nmax_calls = -1\nmax_minuts = 5\n[weights]\nfaithfulness = many\n",
+    "priced.ini": "[judge]\nprovider = azure\n[evaluation]\nparallel = no\n[prices]\ninput = 3\noutput = 12\n",
+    "weightless.ini": "[weights]\ncontext_precision = 0\ncontext_recall = 0\n",
+    "off.ini": "[metrics]\nanswer_correctness = no\n[report]\nslice_by = Kind\n",
+    "twice.ini": "[judge]\nprovider = azure\nprovider = openai\n[judge]\n",
+    "cut.ini": "provider = azure\n[judge\n= 5\n",
+    "odd.ini": "[evaluation]\nmax_rows = 0\nmin_coverage = 2\nlooks = 0.5, 0.4\n[limits]\nlong_prompts = cut\n"
+    "[privacy]\nredact = names\n[thresholds]\nrqs = 1\nfaithfulness = -1\n[azure]\ntemperature = warm\n",
+    "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
+    "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
+}
+
+
+def write_inputs(folder: Path) -> None:
+    """Eight rows of two bots; of `b.csv` the better bot has become worse."""
+    for name, shift in (("a.csv", 3), ("b.csv", 5)):
+        lines = [
+            (
+                query,
+                truth,
+                FACTS[number - shift % 3][1],
+                FACTS[number - 3][1],
+                truth,
+                kind,
+                400 + 90 * number,
+                number % 2,
+            )
+            for number, (query, truth, kind) in enumerate(FACTS[:8])
+        ]
+        write_table(folder / name, HEADER, *lines)
+        (folder / "inputs").mkdir(exist_ok=True)
+        write_table(folder / "inputs" / name, HEADER, *lines[:shift])
+    (folder / "empty").mkdir()
+    write_table(folder / "test.csv", HEADER[:2], *(fact[:2] for fact in FACTS))
+    (folder / "odd.csv").write_text("Query,Bot_A\nWhat?,So.,more\n", encoding="utf-8")
+    for name, text in {**FILES, **INI}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "rubric.json").write_bytes(to_json(RUBRIC))
+
+
+def answers(judge: FakeJudge, group: str) -> None:
+    if group == "an endpoint that fails":
+
+        def fail(request: Request) -> object:
+            if "Ada Lovelace" in request.prompt:
+                return completion("I cannot say.")
+            return (
+                error(400, "content_filter", "The prompt was filtered.")
+                if "museum" in request.prompt
+                else None
+            )
+
+        judge.always = fail
+    else:
+        judge.always = script
+
+
+def said(group: str, folder: Path) -> Iterator[str]:
+    """Every command of a group and what it says, in a folder next to which nothing is."""
+    folder = folder / "work" / "here"
+    folder.mkdir(parents=True)
+    write_inputs(folder)
+    with chdir(folder), running_judge() as judge, pytest.MonkeyPatch.context() as patch:
+        answers(judge, group)
+        if group not in ("offline runs", "mistakes", "options that do not go together"):
+            for name, value in azure(judge).items():
+                patch.setenv(name, value)
+        for command in GROUPS[group]:
+            patch.setattr(sys, "argv", ["rag-eval", *shlex.split(command)])
+            out = StringIO()
+            with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as ended:
+                cli.main()
+            yield from (f"$ rag-eval {command}", *out.getvalue().splitlines(), f"exit {ended.value.code}", "")
+
+
+def lines_of(group: str, folder: Path) -> list[str]:
+    text = (
+        "\n".join(said(group, folder))
+        .replace(str(folder / "work" / "here"), "FOLDER")
+        .replace(str(folder), "ABOVE")
+    )
+    for pattern, name in (*VARYING, *ALSO_VARYING):
+        text = re.sub(pattern, name, text)
+    return text.rstrip("\n").splitlines()
+
+
+def recorded(group: str) -> list[str]:
+    parts = f"\n{RECORDED.read_text(encoding='utf-8')}".split("\n=== ")
+    return next(part for part in parts if part.startswith(f"{group}\n")).rstrip("\n").splitlines()[1:]
+
+
+@pytest.mark.parametrize(
+    "group", [pytest.param(name, marks=pytest.mark.slow if name == "shards" else ()) for name in GROUPS]
+)
+def test_commands_say_what_they_said(tmp_path: Path, group: str) -> None:
+    assert lines_of(group, tmp_path) == recorded(group)
+
+
+if __name__ == "__main__":
+    texts = []
+    for group in GROUPS:
+        with tempfile.TemporaryDirectory() as folder:
+            texts.append("\n".join([f"=== {group}", *lines_of(group, Path(folder).resolve())]))
+    RECORDED.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
