@@ -187,6 +187,33 @@ def test_a_family_name_stands_for_the_whole_name_only_without_that_of_another(re
     assert values(query, "by Goethe", reference, chunk)["answer_correctness"] > 0.9
 
 
+@pytest.mark.parametrize(
+    ("reference", "response", "is_other"),
+    [
+        ("Edmund Hale", "Edmund Finch", True),
+        ("Edmund Hale", "It was founded by Edmund Finch.", True),
+        ("Maria da Silva", "Maria Santos", True),
+        ("Edmund Braun", "Edmund Brown", False),
+        ("Edmund Hale", "Edmund H. founded it.", False),
+        ("Edmund Hale", "Edmund Finch Hale", False),
+        ("Edmund Hale", "Edmund. Finch followed him.", False),
+        ("Edmund Hale", "edmund, a miller", False),
+    ],
+)
+def test_the_given_name_with_another_family_name_is_another_person(
+    reference: str, response: str, is_other: bool
+) -> None:
+    found = values("Who founded the mill?", response, reference, "The mill is old.")["answer_correctness"]
+    assert (found < CALIBRATED_THRESHOLDS["answer_correctness"]) == is_other
+
+
+def test_another_word_behind_an_equal_one_is_no_other_person_unless_the_query_asks_for_one() -> None:
+    assert (
+        values("Which city is it in?", "New Haven", "New York", "It is in New York.")["answer_correctness"]
+        == 0.5
+    )
+
+
 def test_a_family_name_that_the_query_has_tells_nobody_apart() -> None:
     query = "Who was the wife of Robert Schumann?"
     assert "answer_correctness" in red(query, "Anna Schumann", "Clara Schumann", "She was a pianist.")

@@ -11,7 +11,14 @@ from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
 from rag_eval.metrics.offline.asking import NEGATING, beginning_yes_or_no, unspaced_yes_or_no
-from rag_eval.metrics.offline.brief import carrying, certain, given_names, small_stems, stance
+from rag_eval.metrics.offline.brief import (
+    carrying,
+    certain,
+    given_names,
+    has_other_family_name,
+    small_stems,
+    stance,
+)
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -139,7 +146,7 @@ MOST_GAIN = 1.4
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
 WRONG_FACTOR = 0.4
-"""What is left if the response has none of the numbers of a short reference, or negates it."""
+"""What is left if the response has none of the numbers of a short reference, another family name, or negates it."""
 KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
@@ -231,7 +238,11 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     given = given | equal if equal else given
     found = find_similar(wanted, given)
     value = found.share_beside(asked, ASKED_IN_SHORT)
-    if is_other or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query):
+    if (
+        is_other
+        or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
+        or (found.missing and value and has_other_family_name(response.text, reference.text, query))
+    ):
         value *= WRONG_FACTOR
     elif _has_key(reference, given, query):
         value = max(value, KEY_SHARE)

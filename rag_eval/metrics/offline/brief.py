@@ -7,6 +7,7 @@ answer are taken as they are.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -203,6 +204,35 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     if not any(_has_family_name(parts[-1], other, own, known) for other in others):
         return frozenset()
     return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
+
+
+def has_other_family_name(text: str, name: str, query: str) -> bool:
+    """Whether a text that lacks the family name of whom the query asks for has another one behind the given name.
+
+    "Edmund Finch" for "Edmund Hale"; another spelling of the same name is none.
+    """
+    parts = name.strip(_MARKS).split(maxsplit=_MOST_NAMES)
+    if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
+        return False
+    if not all(part[0].isupper() or part in _PARTICLES for part in parts):
+        return False
+    given, family = words(parts[0]), "".join(words(parts[-1]))
+    if family in "".join(words(text)):
+        return False
+    known = {*words(name), *words(query), *_PARTICLES, *_FUNCTION_WORDS}
+    for piece, after in pairwise(text.split()):
+        if piece[-1] in _ENDS or not after[0].isupper() or words(piece) != given:
+            continue
+        other = words(after)
+        is_initial = len("".join(other)) == 1
+        if other and known.isdisjoint(other) and not is_initial and not _is_respelled("".join(other), family):
+            return True
+    return False
+
+
+def _is_respelled(name: str, other: str) -> bool:
+    """Whether two family names may be one in another spelling: "Braun" and "Brown"."""
+    return SequenceMatcher(None, name, other).ratio() >= _LEAST_LIKENESS_OF_NAMES
 
 
 def in_short(target: str, query: str, chunks: Sequence[str]) -> str | None:
@@ -422,3 +452,4 @@ _ENDS = ".,;:!?"
 _FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if len(word) > 1)
 """Without letters that may be an initial."""
 _INITIAL = re.compile(r"[^\W\d_]\.")
+_LEAST_LIKENESS_OF_NAMES = 0.6
