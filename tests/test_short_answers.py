@@ -380,6 +380,17 @@ def test_a_question_behind_a_polite_request_is_not_one_for_yes_or_no(query: str,
         ("Wie viele Bücher hat sie?", "2000", "zweitausend", "dreitausend"),
         ("Wie lange dauert es?", "eine Viertelstunde", "15 Minuten", "30 Minuten"),
         ("How much is a page?", "1 cent", "One cent", "One euro"),
+        ("How many people live there?", "1.5 million", "one and a half million", "half a million"),
+        ("How many people live there?", "half a million", "500,000", "1 million"),
+        ("How many people live there?", "750,000", "three quarters of a million", "a million"),
+        ("How long does it take?", "90 minutes", "one and a half hours", "half an hour"),
+        ("Wie viele Menschen leben dort?", "2,5 Millionen", "zweieinhalb Millionen", "eine halbe Million"),
+        ("Wie viele Menschen leben dort?", "1.500.000", "anderthalb Millionen", "eine Million"),
+        ("Combien d'habitants a la ville ?", "500 000", "un demi-million", "un million et demi"),
+        ("¿Cuántos habitantes tiene?", "2.500.000", "dos millones y medio", "medio millón"),
+        ("Combien coûte la voiture ?", "10 000 euros", "10.000 €", "11 000 euros"),
+        ("Ile to kosztuje?", "1500 zł", "1 500 zł", "1 600 zł"),
+        ("Which number do I call?", "030 123 456", "It is 030 123 456.", "030 123 457"),
     ],
 )
 def test_an_amount_is_the_same_in_other_writing_and_another_amount_is_not(
@@ -388,6 +399,22 @@ def test_an_amount_is_the_same_in_other_writing_and_another_amount_is_not(
     chunk = f"It is {reference} now."
     assert not red(query, right, reference, chunk) & CAUGHT_BY
     assert "answer_correctness" in red(query, wrong, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("reference", "chunk", "is_useful"),
+    [
+        ("½ kg", "Use half a kilo of flour.", True),
+        ("500 g", "Use half a kilo of flour.", True),
+        ("10 000 g", "Use 10 kg of flour.", True),
+        ("½ kg", "Use two kilos of sugar.", False),
+    ],
+)
+def test_a_chunk_with_the_amount_in_other_writing_is_useful(
+    reference: str, chunk: str, is_useful: bool
+) -> None:
+    found = values("How much flour do I need?", reference, reference, chunk)
+    assert found["context_precision"] == float(is_useful)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
-from rag_eval.metrics.offline.brief import in_short
+from rag_eval.metrics.offline.brief import in_short, is_brief
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, FailureMode, Score
+from rag_eval.texts.amounts import restated
 from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
 
 
@@ -99,10 +100,23 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     sought = _sought(target, asked) if target and has_words(target) else []
     query_words = _seek(asked, frozenset())
     wanted = asked | read_claim(target or "").whole.stems
+    readings = read_all(tuple(chunks))
+    if (
+        target
+        and is_brief(target)
+        and (missing := wanted - set().union(*(chunk.stems for chunk in readings)))
+    ):
+        readings = tuple(_with_amounts(chunk, target, missing) for chunk in readings)
     return [
         (1 - _COSINE_WEIGHT) * _held(chunk, query_words, sought) + _COSINE_WEIGHT * _likeness(chunk, wanted)
-        for chunk in read_all(tuple(chunks))
+        for chunk in readings
     ]
+
+
+def _with_amounts(chunk: Reading, target: str, missing: AbstractSet[str]) -> Reading:
+    """With those stems of the target's amounts that the chunk writes in another way, and no chunk in this one."""
+    equal = restated(target, (chunk.text,), missing)
+    return Reading(chunk.text, [*chunk.content, *sorted(equal)]) if equal else chunk
 
 
 def average_precision(verdicts: Sequence[int]) -> float:

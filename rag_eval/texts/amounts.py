@@ -127,19 +127,49 @@ def _all_values(listed: Iterable[Amount]) -> frozenset[_Value]:
 def _parts(normal: str) -> tuple[list[str], list[tuple[int, int]]]:
     """Words, signs and numbers, those of words in digits; and where each begins and ends."""
     tokens = list(_TOKEN.finditer(normal))
-    spelled = [numeral(token[0]) if token.lastgroup == "numeral" else token[0] for token in tokens]
+    spelled = [_spelled(token) for token in tokens]
     if _NUMBER_WORDS.isdisjoint(spelled) and "tausend" not in normal:  # most often
         return spelled, [token.span() for token in tokens]
+    has_power = not _POWERS.keys().isdisjoint(spelled)
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     place = 0
     while place < len(tokens):
         may_begin = spelled[place] in _VALUES or spelled[place] in ONES or "tausend" in spelled[place]
-        value, end = _in_words(spelled, place) if may_begin else (None, place + 1)
+        value, end = _by_half(spelled, place) if has_power else (None, place + 1)
+        if may_begin and value is None:
+            value, end = _in_words(spelled, place)
+        if (
+            value is not None
+            and spelled[end - 1] in _POWERS
+            and _AND_A_HALF.match(" ".join(spelled[end : end + 3]))
+        ):
+            value += _POWERS[spelled[end - 1]] // 2
+            end += 3 if spelled[end] == "and" else 2
         parts.append(spelled[place] if value is None else str(value))
         places.append((tokens[place].start(), tokens[end - 1].end()))
         place = end
     return parts, places
+
+
+def _spelled(token: re.Match[str]) -> str:
+    if token.lastgroup is None:
+        return token[0]
+    return numeral(token[0]) if token.lastgroup == "numeral" else token[0].replace(" ", "")
+
+
+def _by_half(tokens: Sequence[str], start: int) -> tuple[int | None, int]:
+    """The number of "half a million" or "one and a half million", and the place behind it."""
+    match = _BEFORE_POWER.match(" ".join(tokens[start : start + 6]))
+    if not match:
+        return None, start + 1
+    whole, power, end = match["whole"], _POWERS[match["power"]], start + match[0].count(" ") + 1
+    if match["quarter"]:
+        return power * (3 if match["times"] else 1) // 4, end
+    if not whole:
+        return power // 2 + (power if match["more"] else 0), end
+    value = 1 if whole in ONES else int(whole) if whole.isdecimal() else _VALUES.get(whole)
+    return (None if value is None else value * power + power // 2), end
 
 
 def _in_words(tokens: Sequence[str], start: int) -> tuple[int | None, int]:
@@ -165,7 +195,8 @@ def _value_of(tokens: Sequence[str], place: int) -> int | None:
     after = next(iter(tokens[place + 1 : place + 2]), "")
     if token in ONES:
         tens = _VALUES.get(earlier if before in _JOINING else before, 0)
-        return 1 if 20 <= tens < _HUNDRED or _VALUES.get(after) in _FACTORS else None
+        is_counted = _VALUES.get(after) in _FACTORS or [*tokens[place + 1 : place + 4]] == _WITH_A_HALF
+        return 1 if 20 <= tens < _HUNDRED or is_counted else None
     if token in _CENTS and before not in _FRENCH_DIGITS and (before[:1].isdigit() or before in _NO_HUNDRED):
         return None
     if token == _SEPTEMBER and f"{before} {after}".strip(" ,.")[:1].isdigit():
@@ -308,6 +339,7 @@ _HUNDRED = 100
 _DAY = 24 * 60
 _FACTORS = frozenset((_HUNDRED, 1_000, 1_000_000, 1_000_000_000))
 _JOINING = frozenset(("-", "and", "und", "et", "y"))
+_WITH_A_HALF = ["and", "a", "half"]
 _FRENCH_DIGITS = frozenset(("deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf"))
 _SEPTEMBER = "sept"
 """And 7 in French."""
@@ -353,12 +385,20 @@ def _values() -> dict[str, int]:
 _VALUES = _values()
 """Of words in normal form. A German number below a thousand is one word."""
 _NUMBER_WORDS = _VALUES.keys() | ONES
+_POWERS = {word: value for word, value in _VALUES.items() if value in _FACTORS - {_HUNDRED}}
+_BEFORE_POWER = re.compile(
+    r"(?:half(?: an?)?|halbe[nr]?|demi -|medi[ao]|(?P<more>anderthalb|eineinhalb)"
+    r"|(?:(?P<times>3|three) )?(?P<quarter>quarters? of a)"
+    rf"|(?P<whole>[^\W_]{{1,12}}?)(?: and a half|einhalb)) (?P<power>{'|'.join(_POWERS)})(?= |$)"
+)
+_AND_A_HALF = re.compile("(?:and a half|et demie?|y medi[ao])(?= |$)")
 _SHARE_SIGNS: Mapping[str, frozenset[_Value]] = {
     sign: frozenset(((_PERCENT, ("", Fraction(share))),)) for sign, share in (("½", 50), ("¼", 25), ("¾", 75))
 }
 _LONE_SIGN = re.compile(r"(?<!\d)(?<!\d )[½¼¾]")
 _TOKEN = re.compile(
-    rf"(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"
+    r"(?P<spaced>[1-9](?<![\d.,:/]\d)(?<!\d \d)\d{0,2}(?: \d{3})++(?:[.,]\d{1,2})?(?![.,:/]?\d| \d))"
+    rf"|(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"
     r"|\d{1,20}+(?:[.,:]\d{1,20}+){0,8}+|[a-z]+|[^\W\d_]|[$€£¥%°/⁄-]"
 )
 _DIGIT = re.compile(rf"\d|[½¼¾]|{NUMERAL.pattern}")
@@ -466,7 +506,7 @@ _PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]
     ),
     (
         _part,
-        rf"(?P<times>)(?P<quarter>)(?:half|halbe[nrs]?|demie?|medi[ao]){_OF_UNIT}",
+        rf"(?<!and a )(?P<times>)(?P<quarter>)(?:half|halbe[nrs]?|demie?|medi[ao]){_OF_UNIT}",
         "half halbe halben halber halbes demi demie media medio",
     ),
     (
