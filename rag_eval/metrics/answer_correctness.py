@@ -329,9 +329,9 @@ def _lacks_number(
 ) -> bool:
     """Whether a short reference has a number, a currency, a percent sign, a month or the like that the response lacks.
 
-    A lack of all numbers counts if the query asks for a number or a date; one of several, a month, a weekday or a
-    unit of time only if the response gives another one instead. `gives` are the words of the response, and those of
-    them that do not count.
+    A lack of all numbers counts if the query asks for a number or a date; one of several, a month, a weekday, a unit
+    of time, and in a short response a number that is not asked for, only if it gives another one instead. `gives` are
+    the words of the response, and those of them that do not count.
     """
     if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
@@ -344,12 +344,18 @@ def _lacks_number(
     if _codes(own & missing) and _codes(numbers(given - wanted)):
         return True
     kind = expected_kind(query)
+    others = {each for each in set(numbers(given)) - own if not _may_be_afternoon(each, missing)}
     if kind is None or not kind.is_number:
-        return False
-    others = set(numbers(given)) - own
+        is_short = len(gives[0]) <= MOST_WORDS_OF_A_SHORT_REFERENCE
+        return is_short and bool(own & missing) and 0 < len(others) <= len(own & missing)
     if own.isdisjoint(missing):
         return not own and bool(others - {"1"}) and not ONES.isdisjoint(reference.stems)
     return own <= missing or bool(others)
+
+
+def _may_be_afternoon(number: str, missing: AbstractSet[str]) -> bool:
+    """Whether it may be one of the missing hours: "4" of "16"."""
+    return number.isdecimal() and len(number) <= 2 and str(int(number) + 12) in missing
 
 
 def _codes(listed: Iterable[str]) -> list[str]:

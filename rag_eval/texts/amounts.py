@@ -328,6 +328,13 @@ def _date(match: re.Match[str]) -> Iterator[_Value]:
                 yield "day", (year if year > 99 else 2000 + year, one, other)
 
 
+def _month(match: re.Match[str]) -> Iterator[_Value]:
+    """Of a month and a year."""
+    month = int(_MONTH_NUMBERS.get(match["month"], match["month"]))
+    if 1 <= month <= 12:
+        yield "month", (int(match["year"]), month)
+
+
 def _code(match: re.Match[str]) -> Iterator[_Value]:
     yield "code", match["letter"] + match["digits"]
 
@@ -421,6 +428,7 @@ _UNITS: Mapping[tuple[str, str, _Number], str] = {
     ("span", "", 3_600): "h hr hrs hour std stunde heure hora ora ore uur uren godzin godziny",
     ("span", "", 86_400): "day days tag tage tagen jour dia dias giorno giorni dag dagen dni",
     ("span", "", 604_800): "week woche semaine semana settimana settimane weken tygodni tygodnie",
+    ("span", "", 1_209_600): "fortnight",
     ("span", "", 2_629_800): "month monat mois mes meses mese mesi maand miesiac miesiecy miesiace",
     ("span", "", 31_557_600): "year jahr an ans annee ano anos anno anni jaar jaren lat lata",
     ("memory", "", 1): "kb ko kilobyte",
@@ -562,6 +570,9 @@ _PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]
     ),
     (_date, rf"{_MONTH} (?:the )?(?P<day>\d\d?)(?: (?:st|nd|rd|th))?{_YEAR}", " ".join(_MONTH_NUMBERS)),
     (_date, _ISO_DATE, "0"),
+    (_month, rf"(?<![/-] )(?P<month>\d\d?) [/-] (?P<year>\d{{4}}){_LAST}", "0"),
+    (_month, rf"(?P<year>\d{{4}}) [/-] (?P<month>\d\d?){_LAST}(?! [/-])", "0"),
+    (_month, rf"{_MONTH}(?: (?:of|de|del))? (?P<year>\d{{4}}){_LAST}", " ".join(_MONTH_NUMBERS)),
     (_code, r"(?P<letter>[a-z]) (?:- )?(?P<digits>\d+)(?= |$)", "0"),
 )
 """On a line of words, numbers and signs with spaces between them; "0" stands for any number."""

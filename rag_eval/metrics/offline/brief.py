@@ -232,7 +232,8 @@ def has_other_family_name(text: str, name: str, query: str) -> bool:
 
 def _is_respelled(name: str, other: str) -> bool:
     """Whether two family names may be one in another spelling: "Braun" and "Brown"."""
-    return SequenceMatcher(None, name, other).ratio() >= _LEAST_LIKENESS_OF_NAMES
+    likeness = SequenceMatcher(None, name, other).ratio()
+    return likeness >= (_LEAST_LIKENESS_OF_NAMES if name[:1] == other[:1] else _LEAST_LIKENESS_AT_THE_END)
 
 
 def in_short(target: str, query: str, chunks: Sequence[str]) -> str | None:
@@ -452,4 +453,5 @@ _ENDS = ".,;:!?"
 _FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if len(word) > 1)
 """Without letters that may be an initial."""
 _INITIAL = re.compile(r"[^\W\d_]\.")
-_LEAST_LIKENESS_OF_NAMES = 0.6
+_LEAST_LIKENESS_OF_NAMES, _LEAST_LIKENESS_AT_THE_END = 0.6, 0.8
+"""If they begin alike, as "Braun" and "Brown", and if not, as "Gaddafi" and "Qaddafi"."""
