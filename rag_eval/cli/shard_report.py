@@ -18,6 +18,7 @@ from rag_eval.store.lock import locked
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration.loading import LoadedSettings
+    from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
     from rag_eval.results.summary import Summary
     from rag_eval.shards.fold import Fold, FoldedRows
@@ -35,9 +36,8 @@ def report_shards(root: Path, options: Options) -> ExitCode:
     lock = locked(folder.manifest) if root.is_dir() else nullcontext()
     with session.paths, lock:
         run, loaded = found_run(folder)
-        if options.history:
-            wanted = loaded.settings.report.model_copy(update={"history": options.history})
-            loaded = replace(loaded, settings=loaded.settings.model_copy(update={"report": wanted}))
+        for key, given in options.overrides().items():
+            loaded = replace(loaded, settings=_with_value(loaded.settings, key, given.value))
         session.paths.check(loaded)
         session.paths.check_writable()
         session.paths.make_room(loaded.settings)
@@ -46,6 +46,13 @@ def report_shards(root: Path, options: Options) -> ExitCode:
         outcome = write_parts(session, loaded, run, run.fold(), iter(sorted(run.done)))
         stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None
         return session.conclude(outcome, loaded.settings, stopped)
+
+
+def _with_value(settings: "Settings", key: str, value: object) -> "Settings":
+    """With the value of an option in place of that of the run, whose 'section.key' it overrides."""
+    section, _, name = key.partition(".")
+    wanted = getattr(settings, section).model_copy(update={name: value})
+    return settings.model_copy(update={section: wanted})
 
 
 def with_outputs_there(options: Options, root: Path) -> Options:
