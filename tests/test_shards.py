@@ -990,8 +990,10 @@ def test_a_run_in_shards_is_once_in_the_history(rag_eval: Run, tmp_path: Path) -
         assert ended.code == 0, ended.err
         sheets, of_whole = (timeless(tmp_path / name) for name in (f"{rows}/report.xlsx", f"{rows}.xlsx"))
         assert sheets == of_whole
-    assert rag_eval("report", "6", "--history", "b").code == 0
+    assert rag_eval("report", "6", "--history", "b", "--json", "again.json").code == 0
     assert entries("a") == entries("b")
+    configuration = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["configuration"]
+    assert configuration["report"]["history"] == {"value": "b", "source": "command line --history"}
     values = [sorted(path.read_bytes() for path in (tmp_path / name / "runs").iterdir()) for name in "ab"]
     assert values[0] == values[1]
 

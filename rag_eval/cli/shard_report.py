@@ -37,7 +37,8 @@ def report_shards(root: Path, options: Options) -> ExitCode:
     with session.paths, lock:
         run, loaded = found_run(folder)
         for key, given in options.overrides().items():
-            loaded = replace(loaded, settings=_with_value(loaded.settings, key, given.value))
+            settings = _with_value(loaded.settings, key, given.value)
+            loaded = replace(loaded, settings=settings, sources={**loaded.sources, key: given.source})
         session.paths.check(loaded)
         session.paths.check_writable()
         session.paths.make_room(loaded.settings)
