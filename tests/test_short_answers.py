@@ -196,13 +196,17 @@ def test_a_family_name_stands_for_the_whole_name_only_without_that_of_another(re
         ("Edmund Braun", "Edmund Brown", False),
         ("Muammar Gaddafi", "Muammar Qaddafi", False),
         ("Laura Stein", "Laura Klein", True),
+        ("Edmund Hale", "Peter Hale", True),
+        ("Edmund Hale", "It was a certain Miss Hale.", False),
+        ("Edmund Hale", "E. Hale", False),
+        ("Joseph Hale", "Joe Hale", False),
         ("Edmund Hale", "Edmund H. founded it.", False),
         ("Edmund Hale", "Edmund Finch Hale", False),
         ("Edmund Hale", "Edmund. Finch followed him.", False),
         ("Edmund Hale", "edmund, a miller", False),
     ],
 )
-def test_the_given_name_with_another_family_name_is_another_person(
+def test_half_a_name_with_another_one_for_the_other_half_is_another_person(
     reference: str, response: str, is_other: bool
 ) -> None:
     found = values("Who founded the mill?", response, reference, "The mill is old.")["answer_correctness"]
@@ -394,6 +398,9 @@ def test_a_question_behind_a_polite_request_is_not_one_for_yes_or_no(query: str,
         ("Ile to kosztuje?", "1500 zł", "1 500 zł", "1 600 zł"),
         ("When was it founded?", "In March 1998", "03/1998", "03/1989"),
         ("When was it founded?", "In March 1998", "1998-03", "May 1998"),
+        ("How tall is the tower?", "324 metres", "324 m", "324 feet"),
+        ("How long is the pipe?", "1 foot", "12 inches", "12 feet"),
+        ("How heavy is it?", "2 pounds", "2 lbs", "2 kg"),
         ("How long does it last?", "two weeks", "A fortnight", "a month"),
         ("What are the opening hours?", "10 am to 4 pm", "10:00-16:00", "9 am to 4 pm"),
         ("Which ports must be open?", "443 and 8883", "8883 and 443", "443 and 22"),

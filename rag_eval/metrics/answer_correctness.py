@@ -15,7 +15,7 @@ from rag_eval.metrics.offline.brief import (
     carrying,
     certain,
     given_names,
-    has_other_family_name,
+    names_another,
     small_stems,
     stance,
 )
@@ -241,7 +241,7 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     if (
         is_other
         or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
-        or (found.missing and value and has_other_family_name(response.text, reference.text, query))
+        or (found.missing and value and names_another(response.text, reference.text, query))
     ):
         value *= WRONG_FACTOR
     elif _has_key(reference, given, query):

@@ -178,7 +178,7 @@ MEASURE_OF: Mapping[str, str] = {word: unit for unit, listed in _MEASURES.items(
 """A stem, by what is behind a number in Chinese or Japanese. A 月 is one of the year, and a 点 an hour of the day."""
 MEASURE_STEMS = frozenset(_MEASURES)
 TIMES = frozenset(("year", "month", "月", "week", "day", "h", "点", "min", "second"))
-LENGTHS = frozenset(("km", "cm", "mm", "meter", "mile"))
+LENGTHS = frozenset(("km", "cm", "mm", "meter", "metr", "mile", "foot", "inch", "yard"))
 CURRENCIES = frozenset(
     (*CURRENCY_SIGNS.values(), "yuan", "cent", "złoty", "рубль", "franc", "krona", "krone")
 )

@@ -206,34 +206,38 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
 
 
-def has_other_family_name(text: str, name: str, query: str) -> bool:
-    """Whether a text that lacks the family name of whom the query asks for has another one behind the given name.
+def names_another(text: str, name: str, query: str) -> bool:
+    """Whether a text has half of the name of whom the query asks for, and another one in place of the other half.
 
-    "Edmund Finch" for "Edmund Hale"; another spelling of the same name is none.
+    "Edmund Finch" or "Peter Hale" for "Edmund Hale"; a title, an initial and another spelling of a name are none.
     """
     parts = name.strip(_MARKS).split(maxsplit=_MOST_NAMES)
     if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
         return False
     if not all(part[0].isupper() or part in _PARTICLES for part in parts):
         return False
-    given, family = words(parts[0]), "".join(words(parts[-1]))
-    if family in "".join(words(text)):
+    given, family = words(parts[0]), words(parts[-1])
+    said = set(words(text))
+    if said.issuperset(given) == said.issuperset(family):
         return False
-    known = {*words(name), *words(query), *_PARTICLES, *_FUNCTION_WORDS}
+    known = {*words(name), *words(query), *_PARTICLES, *_FUNCTION_WORDS, *_titles(query)}
     for piece, after in pairwise(text.split()):
-        if piece[-1] in _ENDS or not after[0].isupper() or words(piece) != given:
+        if piece[-1] in _ENDS or not (piece[0].isupper() and after[0].isupper()):
             continue
-        other = words(after)
-        is_initial = len("".join(other)) == 1
-        if other and known.isdisjoint(other) and not is_initial and not _is_respelled("".join(other), family):
+        other = after if words(piece) == given else piece if words(after) == family else ""
+        wanted = family if words(piece) == given else given
+        if other and known.isdisjoint(words(other)) and not _is_respelled(other, "".join(wanted)):
             return True
     return False
 
 
-def _is_respelled(name: str, other: str) -> bool:
-    """Whether two family names may be one in another spelling: "Braun" and "Brown"."""
-    likeness = SequenceMatcher(None, name, other).ratio()
-    return likeness >= (_LEAST_LIKENESS_OF_NAMES if name[:1] == other[:1] else _LEAST_LIKENESS_AT_THE_END)
+def _is_respelled(piece: str, name: str) -> bool:
+    """Whether a piece of a text may be a name in another spelling, or its initial: "Braun" and "Brown"."""
+    own = "".join(words(piece))
+    if len(own) < 2:
+        return True
+    likeness = SequenceMatcher(None, own, name).ratio()
+    return likeness >= (_LEAST_LIKENESS_OF_NAMES if own[:1] == name[:1] else _LEAST_LIKENESS_AT_THE_END)
 
 
 def in_short(target: str, query: str, chunks: Sequence[str]) -> str | None:
