@@ -335,12 +335,24 @@ def _month(match: re.Match[str]) -> Iterator[_Value]:
         yield "month", (int(match["year"]), month)
 
 
+def _rank(match: re.Match[str]) -> Iterator[_Value]:
+    """Of "third", "3rd" or "floor 3"; "a third" is a share, and "a second" a time."""
+    rank = match["rank"]
+    before = match.string[max(0, match.start() - _LONGEST_BEFORE) : match.start()].split()
+    if (
+        rank.isdecimal()
+        or not before
+        or not (before[-1] in _NO_RANK_BEHIND.split() or before[-1].isdecimal())
+    ):
+        yield "rank", int(rank) if rank.isdecimal() else _RANKS[rank]
+
+
 def _code(match: re.Match[str]) -> Iterator[_Value]:
     yield "code", match["letter"] + match["digits"]
 
 
 _NUMBER, _PERCENT, _MONEY = "number", "percent", "money"
-_LOOSE = frozenset((_NUMBER, "time", "code"))
+_LOOSE = frozenset((_NUMBER, "time", "code", "rank"))
 """Dimensions of mere numbers."""
 _HUNDRED = 100
 _DAY = 24 * 60
@@ -493,6 +505,24 @@ _SHARES = {
     4: "quarter quarters viertel quart quarts cuarto cuartos",
     5: "fifth fifths funftel cinquieme cinquiemes",
 }
+_RANKS = {
+    word: number
+    for listed in (
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth",
+        "erste zweite dritte vierte funfte sechste siebte achte neunte zehnte elfte zwolfte",
+        "ersten zweiten dritten vierten funften sechsten siebten achten neunten zehnten elften zwolften",
+        "erster zweiter dritter vierter funfter sechster siebter achter neunter zehnter elfter zwolfter",
+        "premier deuxieme troisieme quatrieme cinquieme sixieme septieme huitieme neuvieme dixieme",
+        "premiere second",
+        "primero segundo tercero cuarto quinto sexto septimo octavo noveno decimo",
+        "primera segunda tercera cuarta quinta sexta septima octava novena decima",
+        "primer seconde tercer",
+    )
+    for number, word in enumerate(listed.split(), 1)
+}
+_NO_RANK_BEHIND = "a an one two three per each every ein eine einer pro un une una por cada"
+_LONGEST_BEFORE = 10
+_RANKED = "floor|level|step|stage|option|platform|number|stock|etage|stufe|piso|planta|nivel"
 _OFTEN = "once twice thrice einmal zweimal dreimal"
 _NOON, _MIDNIGHT = "noon|midi|mittags?|mediodia", "midnight|minuit|mitternachts?|medianoche"
 _MONTH_NUMBERS = {word[:3]: number for word, number in MONTH_NUMBERS.items()} | {
@@ -578,11 +608,14 @@ _PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]
     (_month, rf"(?<![/-] )(?P<month>\d\d?) [/-] (?P<year>\d{{4}}){_LAST}", "0"),
     (_month, rf"(?P<year>\d{{4}}) [/-] (?P<month>\d\d?){_LAST}(?! [/-])", "0"),
     (_month, rf"{_MONTH}(?: (?:of|de|del))? (?P<year>\d{{4}}){_LAST}", " ".join(_MONTH_NUMBERS)),
+    (_rank, rf"(?P<rank>{'|'.join(_RANKS)}){_LAST}", " ".join(_RANKS)),
+    (_rank, rf"(?P<rank>\d\d?) (?:st|nd|rd|th|er|re|e|eme|{_RANKED}){_LAST}", "0"),
+    (_rank, rf"(?:{_RANKED}) (?P<rank>\d\d?){_LAST}", "0"),
     (_code, r"(?P<letter>[a-z]) (?:- )?(?P<digits>\d+)(?= |$)", "0"),
 )
 """On a line of words, numbers and signs with spaces between them; "0" stands for any number."""
 _WORDS = frozenset(
-    f"{' '.join(_VALUES)} {' '.join(_SHARES.values())} halb halbe halben demi demie media medio {_OFTEN}".split()
+    f"{' '.join((*_VALUES, *_RANKS, *_SHARES.values()))} halb halbe halben demi demie media medio {_OFTEN}".split()
 )
 _MAY_HAVE = (
     rf"\b(?:an?|one|eine?|une?|una) (?:{'|'.join(filter(str.isalpha, _MEANINGS))})\b|{_NOON}|{_MIDNIGHT}"
