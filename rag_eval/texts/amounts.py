@@ -416,7 +416,7 @@ _SHARE_SIGNS: Mapping[str, frozenset[_Value]] = {
 }
 _LONE_SIGN = re.compile(r"(?<!\d)(?<!\d )[½¼¾]")
 _TOKEN = re.compile(
-    r"(?P<spaced>[1-9](?<![\d.,:/]\d)(?<!\d \d)\d{0,2}(?: \d{3})++(?:[.,]\d{1,2})?(?![.,:/]?\d| \d))"
+    r"(?P<spaced>[1-9](?<![\d.,:/]\d)(?<!\d \d)\d{0,2}(?: \d{3}){1,6}+(?:[.,]\d{1,2})?(?![.,:/]?\d| \d))"
     rf"|(?P<numeral>{NUMERAL.pattern})|{MEASURE.pattern}|\d\d?\.\d\d?\.(?:\d{{2,4}})?(?!\d)"
     r"|\d{1,20}+(?:[.,:]\d{1,20}+){0,8}+|[a-z]+|[^\W\d_]|[$€£¥%°/⁄-]"
 )
