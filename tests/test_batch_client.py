@@ -18,11 +18,12 @@ from fake_judge import Answer, error, json_answer
 from test_transport import Notebook
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
+from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError, _read
 from rag_eval.judge.batches.lines import NOT_MADE, ResultLines, read_result, request_line
 from rag_eval.judge.batches.outbox import BatchLimits, Outbox, Parcel
 from rag_eval.judge.batches.queue import BatchQueue
 from rag_eval.judge.budget import Budget, Price
+from rag_eval.judge.connection import Response
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
@@ -885,3 +886,10 @@ def test_a_batch_whose_calls_were_refused_stops_the_job_once(server: BatchServer
     assert [at.records.attempts(key)[0].result for key in "ab"] == [NOT_MADE] * 2
     assert at.queue.collect(job) == job
     assert at.queue.batches() == []
+
+
+def test_an_answer_without_an_end_is_refused() -> None:
+    found = _read(Response(200, {}, "{}", "/v1/batches", is_whole=False), is_file=False)
+    assert isinstance(found, Fault)
+    assert (found.action, found.code) == (Action.REJECT, "oversized")
+    assert _read(Response(200, {}, "{}", "/v1/batches"), is_file=False) == {}

@@ -121,6 +121,23 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --judge offline --config odd.ini",
         "a.csv --judge offline --config looks.ini --until-clear",
     ),
+    "help": (
+        "",
+        "--help",
+        "run --help",
+        "run --help-all",
+        "compare-judges --help",
+        "doctor --help",
+        "cache --help",
+        "review --help",
+        "retrieval --help",
+        "rubric align --help",
+        "history --help",
+        "report --help",
+        "shard --help",
+        "cases --help",
+        "init --help",
+    ),
     "an LLM judge": (
         "a.csv --dry-run",
         "a.csv --dry-run --config priced.ini --samples 2 --max-calls 10",
@@ -278,6 +295,7 @@ def said(group: str, folder: Path) -> Iterator[str]:
     write_inputs(folder)
     with chdir(folder), running_judge() as judge, pytest.MonkeyPatch.context() as patch:
         answers(judge, group)
+        patch.setenv("COLUMNS", "80")
         if group not in ("offline runs", "mistakes", "options that do not go together"):
             for name, value in azure(judge).items():
                 patch.setenv(name, value)

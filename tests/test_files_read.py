@@ -79,6 +79,10 @@ def told(file: File, folder: Path) -> Iterator[str]:
         yield f"items dropped: {table.dropped_items}, rows cut: {table.cut_rows}"
     if table.decimals:
         yield f"decimal separators: {dict(table.decimals)}"
+    for bot, habit in table.habits.items():
+        if habit.bracketed:
+            counts = ", ".join(f"{name} {count}" for name, count in habit._asdict().items() if count)
+            yield f"brackets of {bot}: {counts}"
     for row in table.rows:
         yield from map(line_of, row.cases)
 

@@ -1018,6 +1018,16 @@ def test_many_answers_that_are_no_labels_are_counted(sheet: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("unclear", "is_told"), [(2, False), (3, True)])
+def test_one_answer_of_twenty_may_be_no_label(tmp_path: Path, unclear: int, is_told: bool) -> None:
+    results = run_of("A", 40)
+    sheet = write_review(tmp_path / "r.xlsx", review_of(results, cases=40))
+    cannot = {f"{number}/faithfulness": CANNOT_SAY for number in range(1, unclear + 1)}
+    labels, _ = joined([fill(sheet, {"*": 0.5, **cannot})], results)
+    said = f"r.xlsx, sheet 'anna': {unclear} of 40 answers are 'cannot say'"
+    assert any(each.startswith(said) for each in labels.warnings) is is_told
+
+
 # Several sheets
 
 

@@ -1057,6 +1057,14 @@ NAMED = "environment variable AZURE_OPENAI_ENDPOINT names https://r.example.com"
                 "config.ini line 2 names https://a.example.com",
             ],
         ),
+        (
+            {"config.ini": OTHER.format("a.example.com"), ".env": "AZURE_OPENAI_ENDPOINT=https://r.example.com"},
+            ["config.ini line 2 names https://a.example.com"],
+        ),
+        (
+            {"config.ini": OTHER.format("a.example.com"), ".env": "AZURE_OPENAI_ENDPOINT=https://R.example.com/"},
+            ["config.ini line 2 names https://a.example.com"],
+        ),
         ({"config.ini": OTHER.format("R.example.com/")}, []),
         ({"config.ini": '[azure]\nendpoint = "https://r.example.com"\n'}, []),
         ({"config.ini": "[azure]\nendpoint =\n"}, []),

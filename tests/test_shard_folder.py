@@ -18,8 +18,8 @@ from test_shards import BATCHED, IN_THIS_PROCESS, children_of, parts_of, sharded
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import InputError
-from rag_eval.shards.folder import RunFolder, fingerprint_of_file
+from rag_eval.errors import InputError, OutputError
+from rag_eval.shards.folder import RunFolder, fingerprint_of_file, write_rows
 from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
 from rag_eval.shards.plan import read_plan
 from rag_eval.shards.purse import Purse
@@ -388,6 +388,20 @@ def test_a_folder_with_the_name_of_a_part_is_refused_before_anything_is_paid(
     assert (path / "thesis.txt").read_text() == "precious"
     path.rename(tmp_path / "away")
     assert rag_eval(*command, **azure(judge)).code == 0
+
+
+def test_rows_are_not_written_over_a_folder_or_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    with pytest.raises(
+        OutputError, match="part: is a folder, but a run in shards writes a file of this name"
+    ):
+        write_rows(tmp_path / "part", [])
+    (tmp_path / "input").write_text("precious")
+    with pytest.raises(
+        OutputError, match="input: is a file, but a run in shards writes a folder of this name"
+    ):
+        write_rows(tmp_path / "input" / "part", [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "part"]
 
 
 def test_a_shard_whose_part_cannot_be_written_is_not_judged(rag_eval: Run, tmp_path: Path) -> None:

@@ -448,3 +448,10 @@ def test_what_python_cannot_raise_is_said_unless_it_is_about_a_file(
     finally:
         sys.unraisablehook = before
     assert said == ["a mistake"]
+
+
+def test_a_command_is_quoted_as_the_shell_of_windows_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        assert console.command_line("rag-eval", "my answers.csv") == 'rag-eval "my answers.csv"'
+    assert console.command_line("rag-eval", "my answers.csv") == "rag-eval 'my answers.csv'"

@@ -424,6 +424,11 @@ def test_a_dry_run_tells_the_expected_and_the_largest_cost(
     assert f"at most {61} calls" in line or " calls and " in line
     assert f"and {largest:.2f} " in line
     assert cost in plain.out
+    with (tmp_path / "config.ini").open("a", encoding="utf-8") as file:
+        file.write("[evaluation]\nlooks = 0.5\n")
+    ended = run_cli("in.xlsx", "--dry-run", *SINGLE, "--until-clear", **azure(judge))
+    assert "Looks: after 15 of 30 rows." in ended.out
+    assert "With --until-clear" in ended.out
     assert not judge.requests
 
 
