@@ -736,3 +736,18 @@ def test_a_query_of_nothing_but_marks_is_read_in_linear_time(mark: str):
     started = time.process_time()
     score("answer_correctness", case("Ten hours.", query=mark * 60_000, reference="10 hours"))
     assert time.process_time() - started < 8
+
+
+def test_a_query_whose_lines_are_all_repeated_is_compared_in_linear_time():
+    started = time.process_time()
+    response, query = "Press 5 for help. " * 2_000, "Press 5 for the help\n" * 2_000
+    score("answer_correctness", case(response, query=query, reference="10 hours"))
+    assert time.process_time() - started < 8
+
+
+def test_thousands_of_chinese_digits_in_a_row_are_read_in_linear_time():
+    started = time.process_time()
+    score(
+        "context_recall", case("十小时", query="多久？", reference="10 hours", chunks=(f"{'零' * 60_000}…",))
+    )
+    assert time.process_time() - started < 8

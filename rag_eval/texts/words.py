@@ -620,8 +620,8 @@ _TOKEN = re.compile(
 _PLAIN = re.compile(r"(?:[a-z \n,;:?!()\"-]|\.(?![a-z]))*+")
 """A text of words of letters only, none of them an abbreviation with points, in which `_TOKEN` finds nothing else."""
 _LETTERS = re.compile("[a-z]++")
-_WORD_BEGINS = "(\"-"
-_WORD_ENDS = ".,;:?!)\"-"
+_WORD_BEGINS = '("-'
+_WORD_ENDS = '.,;:?!)"-'
 """Of the signs of `_PLAIN`, those that pieces have at their ends."""
 WRITTEN_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])++")
 """A word as a text spells it, or a run of characters of a script without spaces."""
