@@ -110,6 +110,7 @@ def test_turns_are_read_in_the_forms_of_other_tools(form: str) -> None:
         '["a", "b", "c"]',
         '[["a", "b", "c"]]',
         '{"a": 1}',
+        '{{"role": "user", "content": "Where?"}}',
         "[1, 2]",
     ],
 )
