@@ -723,7 +723,7 @@ def test_toxicity_grows_with_what_is_found_and_never_exceeds_one():
 @pytest.mark.slow
 def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
     started = time.process_time()
-    for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not "):
+    for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not ", "it is for IT and "):
         text = piece * (100_000 // len(piece))
         for metric in METRIC_LABELS:
             score(metric, case(text, query=text[:1000], reference=text[:2000], chunks=(text,)))
