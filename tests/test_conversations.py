@@ -1,6 +1,7 @@
 """Earlier turns of a conversation: how they are read, where a judge sees them, and what they change."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -110,12 +111,21 @@ def test_turns_are_read_in_the_forms_of_other_tools(form: str) -> None:
         '["a", "b", "c"]',
         '[["a", "b", "c"]]',
         '{"a": 1}',
+        '{{"role": "user", "content": "Where?"}}',
         "[1, 2]",
     ],
 )
 def test_anything_else_has_no_turns(text: str) -> None:
     with pytest.raises(ValueError, match="contains no turns of a conversation"):
         turns_of(text)
+
+
+def test_a_text_of_thousands_of_labels_is_looked_at_in_linear_time() -> None:
+    """Each of them might be the speaker who answers the first one."""
+    started = time.process_time()
+    with pytest.raises(ValueError, match="begins lines with 'key 0x', 'key 1x'"):
+        turns_of("".join(f"key {number}x: value\n" for number in range(16_000)))
+    assert time.process_time() - started < 5
 
 
 SPEAKERS = [

@@ -723,7 +723,7 @@ def test_toxicity_grows_with_what_is_found_and_never_exceeds_one():
 @pytest.mark.slow
 def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
     started = time.process_time()
-    for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not "):
+    for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not ", "it is for IT and "):
         text = piece * (100_000 // len(piece))
         for metric in METRIC_LABELS:
             score(metric, case(text, query=text[:1000], reference=text[:2000], chunks=(text,)))
@@ -735,4 +735,19 @@ def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
 def test_a_query_of_nothing_but_marks_is_read_in_linear_time(mark: str):
     started = time.process_time()
     score("answer_correctness", case("Ten hours.", query=mark * 60_000, reference="10 hours"))
+    assert time.process_time() - started < 8
+
+
+def test_a_query_whose_lines_are_all_repeated_is_compared_in_linear_time():
+    started = time.process_time()
+    response, query = "Press 5 for help. " * 2_000, "Press 5 for the help\n" * 2_000
+    score("answer_correctness", case(response, query=query, reference="10 hours"))
+    assert time.process_time() - started < 8
+
+
+def test_thousands_of_chinese_digits_in_a_row_are_read_in_linear_time():
+    started = time.process_time()
+    score(
+        "context_recall", case("十小时", query="多久？", reference="10 hours", chunks=(f"{'零' * 60_000}…",))
+    )
     assert time.process_time() - started < 8

@@ -1645,6 +1645,7 @@ def test_a_config_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
         (["--calibrate", "in.xlsx"], "in.xlsx"),
         (["--calibrate", "nowhere"], "nowhere: there is no such file; name a config file"),
         (["--labels", "none.xlsx"], "none.xlsx"),
+        (["--labels", "notes.txt"], "name one that is saved as .xlsx, .csv or .tsv"),
     ],
 )
 def test_calibrating_by_nothing_is_an_error_and_changes_nothing(

@@ -133,10 +133,10 @@ def _python_list(text: str) -> tuple[list[object], str] | None:
     inner = _PRINTED_ARRAY.fullmatch(text)
     body = inner[1] if inner else text
     if _SPACED.fullmatch(body):  # Python would read two texts without a comma as one
-        found = (literal[0] for literal in _TEXT_LITERAL.finditer(body))
-        texts = [_literal(text) if "\\" in text else text[1:-1] for text in found]
+        found = (each[0] for each in _TEXT_LITERAL.finditer(body))
+        texts = [literal(text) if "\\" in text else text[1:-1] for text in found]
         return None if None in texts else (texts, PRINTED_ARRAY)
-    items = _literal(body)
+    items = literal(body)
     if isinstance(items, list) and not _lacks_comma(body):
         return list(map(_plain, items)), PRINTED_ARRAY if inner else PYTHON_LIST
     if body.endswith("]") and _SHORTENED.search(_TEXT_LITERAL.sub("''", body)):
@@ -144,14 +144,14 @@ def _python_list(text: str) -> tuple[list[object], str] | None:
     return None
 
 
-def _literal(text: str) -> object:
-    """The value that Python reads in the text; None for what is no literal."""
+def literal(text: str) -> object:
+    """The value that Python reads in the text; None for what is no literal, as a set of objects: {{'text': 'x'}}."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes such as \\d, which Python keeps as they are
             tree = ast.parse(text, mode="eval")
         return ast.literal_eval(_NanIsNone().visit(tree) if "nan" in text else tree)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
@@ -182,7 +182,7 @@ def _plain(item: object) -> object:
 
 
 _PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:\[\s*)?(?:[uUrR]?['\"]|[{\]]|None\b|nan\b)")
-_PRINTED_ARRAY = re.compile(r"array\(\s*(\[.*\])\s*(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+_PRINTED_ARRAY = re.compile(r"array\(\s*(\[.*\])\s*(?:,\s*dtype=[^()]{1,100})?\)", re.DOTALL)
 _TEXT_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\"""", re.DOTALL)
 _SPACED = re.compile(rf"\[\s*(?:{_TEXT_LITERAL.pattern})(?:\s+(?:{_TEXT_LITERAL.pattern}))++\s*\]", re.DOTALL)
 _SHORTENED = re.compile(r"(?<![\w.])\.\.\.(?![\w.])")

@@ -3,7 +3,6 @@
 A list is one cell, whatever it holds; the fields of an object are columns of their own.
 """
 
-import ast
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from rag_eval.errors import MOST_LISTED, InputError, TableError
 from rag_eval.records import USER, Turn
 from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell, as_message
 from rag_eval.tables.chats import last_message, plain_text, printed_messages, said_in, turns_in
-from rag_eval.tables.chunking import LISTS, split_cell
+from rag_eval.tables.chunking import LISTS, literal, split_cell
 from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
@@ -406,14 +405,7 @@ def structure(cell: Cell, begin: str, end: str) -> object:
     try:
         return parse_json(text)
     except (ValueError, RecursionError):
-        return _literal(text)
-
-
-def _literal(text: str) -> object:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
+        return literal(text)
 
 
 def turns_of(text: str) -> tuple[Turn, ...]:

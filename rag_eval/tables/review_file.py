@@ -217,7 +217,9 @@ class ReviewFile:
         if path.suffix.lower() in _TEXT:
             return cls._of_text(path)
         if path.suffix.lower() not in (".xlsx", ".xlsm"):
-            raise TableError(f"{path.name}: labels are read from .xlsx files; save the review sheet as .xlsx")
+            raise TableError(
+                f"{path.name}: labels are read from review sheets; name one that is saved as .xlsx, .csv or .tsv"
+            )
         sheets = _sheets(path)
         if SAMPLE not in sheets or STRATA not in sheets:
             raise TableError(

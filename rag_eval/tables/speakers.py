@@ -137,8 +137,13 @@ def _speakers(marks: Sequence[_SpeakerMark]) -> dict[str, str]:
     is_known = bool(marks) and marks[0].form in roles
     if is_known and len({*roles.values()} - {""}) == 2:
         return roles
-    for other in dict.fromkeys(mark.form for mark in marks if mark.form != marks[0].form):
-        if named := _by_turns([mark for mark in marks if mark.form in (marks[0].form, other)]):
+    by_form: dict[str, list[_SpeakerMark]] = {}
+    for mark in marks:
+        by_form.setdefault(mark.form, []).append(mark)
+    for other in [*by_form.values()][1:]:
+        first = by_form[marks[0].form]
+        may_alternate = abs(len(first) - len(other)) <= 1  # a log has thousands that do not
+        if (may_alternate or marks[0].is_stamped) and (named := _by_turns(sorted([*first, *other]))):
             return named
     is_word = is_known and _plain(marks[0].label) in (*_QUESTIONS, *_ANSWERS)
     return {} if is_word or not is_known else roles

@@ -211,9 +211,12 @@ HALF_OF_DAY = re.compile(rf"(?:{'|'.join(sorted(HALVES_OF_DAY, key=len, reverse=
 HOUR = re.compile(rf"(?:\d{{1,2}}[:h]\d\d|(?:\d{{1,2}}|[{_NUMERALS}]{{1,3}})(?=[点點時时](?![間间])))")
 """A time of day behind a half of the day."""
 NUMERAL = re.compile(
-    rf"(?:[{_NUMERALS}]{{2,}}|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分[之の])[{COUNTERS}]|か月|美[元金]|[欧歐]元|英[镑鎊]|ドル|ユーロ|メートル|キロ|センチ|\Z)"
+    rf"(?:[{_NUMERALS}](?<![{_NUMERALS}]{{2}})[{_NUMERALS}]++|[^\W一百千万萬億亿〇零](?<=[{_NUMERALS}]))(?=(?!分[之の])[{COUNTERS}]|か月|美[元金]|[欧歐]元|英[镑鎊]|ドル|ユーロ|メートル|キロ|センチ|\Z)"
 )
-"""A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one"."""
+"""A numeral with a counter behind it, or at the end. A mere 一 is "a" more often than "one".
+
+Only the beginning of several characters is tried, or thousands in a row would take minutes.
+"""
 _PADDED = re.compile(r"0\d(?!\d)")
 """A day, month or hour of two digits."""
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?")

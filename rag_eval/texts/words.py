@@ -348,9 +348,11 @@ def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, .
     if _IS_SEEN_AGAIN.isdisjoint(reading.stems):
         return reading
     if len(pieces) > 1 and not STOP_WORDS.isdisjoint(reading.stems):
-        for place, stems in enumerate(stems_by_piece):
+        in_capitals = [place for place, stems in enumerate(stems_by_piece) if type(stems) is _Name]
+        is_heading = bool(in_capitals) and _is_heading(reading)
+        for place in in_capitals:
             begins = not pieces[place - 1][-1].isalnum()
-            if type(stems) is _Name and (begins or _begins_title(pieces[place:]) or _is_heading(reading)):
+            if begins or is_heading or _begins_title(pieces[place : place + 2]):
                 stems_by_piece[place] = ()
         reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
     if not _has_amount(reading):

@@ -256,7 +256,9 @@ def _parts(query: str) -> list[_Part]:
         return [whole]
     parts = [_Part(one.text, one.stems & asked, _joined(one.content)) for one in read_sentences(query)]
     parts = [one for one in parts if len(one.content) >= _LEAST_OF_PART * len(asked)]
-    return [whole, *(one for one in parts if len(one.content) > 1 or asking_of(one.text))]
+    parts = [whole, *(one for one in parts if len(one.content) > 1 or asking_of(one.text))]
+    by_text = {(one.text, one.written): one for one in parts}  # one line may be in it a thousand times
+    return list(by_text.values())
 
 
 def _has_several(query: str) -> bool:
