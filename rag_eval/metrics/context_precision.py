@@ -99,14 +99,12 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     asked = query_stems(query)
     sought = _sought(target, asked) if target and has_words(target) else []
     query_words = _seek(asked, frozenset())
-    wanted = asked | read_claim(target or "").whole.stems
+    wanted = {*asked, *read_claim(target or "").whole.stems}
     readings = read_all(tuple(chunks))
-    if (
-        target
-        and is_brief(target)
-        and (missing := wanted - set().union(*(chunk.stems for chunk in readings)))
-    ):
-        readings = tuple(_with_amounts(chunk, target, missing) for chunk in readings)
+    if target and is_brief(target):
+        missing = wanted.difference(*(chunk.stems for chunk in readings))
+        if equal := restated(target, chunks, missing):
+            readings = tuple(_with_amounts(chunk, target, equal) for chunk in readings)
     return [
         (1 - _COSINE_WEIGHT) * _held(chunk, query_words, sought) + _COSINE_WEIGHT * _likeness(chunk, wanted)
         for chunk in readings
@@ -114,7 +112,7 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
 
 
 def _with_amounts(chunk: Reading, target: str, missing: AbstractSet[str]) -> Reading:
-    """With those stems of the target's amounts that the chunk writes in another way, and no chunk in this one."""
+    """With those missing stems of the target's amounts that the chunk writes in another way."""
     equal = restated(target, (chunk.text,), missing)
     return Reading(chunk.text, [*chunk.content, *sorted(equal)]) if equal else chunk
 

@@ -75,6 +75,8 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
     lacking = [(each.values, stems) for each in amounts(text) if (stems := missing & _stems(each.text))]
     if not lacking:
         return frozenset()
+    if all(dimension == "rank" for values, _ in lacking for dimension, _ in values):
+        others = [other for other in others if _MAY_RANK.search(other)]
     known = _all_values(chain.from_iterable(map(amounts, others)))
     return frozenset().union(*(stems for values, stems in lacking if not known.isdisjoint(values)))
 
@@ -522,6 +524,8 @@ _RANKS = {
 }
 _NO_RANK_BEHIND = "a an one two three per each every ein eine einer pro un une una por cada"
 _LONGEST_BEFORE = 10
+_MAY_RANK = re.compile(r"\d\d?(?!\d)")
+"""Most often, one text has a rank in figures that another one has in words."""
 _RANKED = "floor|level|step|stage|option|platform|number|stock|etage|stufe|piso|planta|nivel"
 _OFTEN = "once twice thrice einmal zweimal dreimal"
 _NOON, _MIDNIGHT = "noon|midi|mittags?|mediodia", "midnight|minuit|mitternachts?|medianoche"
