@@ -26,7 +26,7 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import Likeness, find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.amounts import differ, may_have_amount, restated
+from rag_eval.texts.amounts import differ, may_have_amount, may_have_rank, restated
 from rag_eval.texts.quantities import (
     CURRENCIES,
     LENGTHS,
@@ -281,7 +281,7 @@ def _amounts(
     texts = reference.text, response.text
     if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE or not (missing := wanted - given):
         return frozenset(), frozenset(), False
-    if not all(map(may_have_amount, texts)):
+    if not all(may_have_amount(text) or may_have_rank(text) for text in texts):
         return frozenset(), frozenset(), False
     equal = restated(reference.text, texts[1:], missing)
     extra = restated(response.text, texts[:1], response.stems - reference.stems)

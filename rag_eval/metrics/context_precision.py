@@ -11,7 +11,7 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
-from rag_eval.metrics.offline.brief import in_short, is_brief
+from rag_eval.metrics.offline.brief import SHORT, in_short
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
@@ -99,10 +99,11 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     asked = query_stems(query)
     sought = _sought(target, asked) if target and has_words(target) else []
     query_words = _seek(asked, frozenset())
-    wanted = {*asked, *read_claim(target or "").whole.stems}
+    whole = read_claim(target or "").whole
+    wanted = asked | whole.stems
     readings = read_all(tuple(chunks))
-    if target and is_brief(target):
-        missing = wanted.difference(*(chunk.stems for chunk in readings))
+    if target and len(whole.content) <= SHORT:
+        missing = whole.stems.difference(*(chunk.stems for chunk in readings))
         if equal := restated(target, chunks, missing):
             readings = tuple(_with_amounts(chunk, target, equal) for chunk in readings)
     return [

@@ -68,15 +68,20 @@ def may_have_amount(text: str) -> bool:
     return has_word or re.search(_MAY_HAVE, normal) is not None
 
 
+def may_have_rank(text: str) -> bool:
+    """Whether a text has a word such as "third"."""
+    return not _RANKS.keys().isdisjoint(_LETTERS.findall(normalise(text)))
+
+
 def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> frozenset[str]:
     """Those of the missing stems of a text that are in an amount that one of the others writes in another way."""
-    if not others or not _may_be_of_amounts(missing) or not may_have_amount(text):
+    has_amount = bool(others) and _may_be_of_amounts(missing) and may_have_amount(text)
+    has_rank = bool(others) and not _RANKS_BY_STEM.keys().isdisjoint(missing)
+    if not has_amount and not (has_rank and any(_RANK_IN_FIGURES.search(other.lower()) for other in others)):
         return frozenset()
     lacking = [(each.values, stems) for each in amounts(text) if (stems := missing & _stems(each.text))]
     if not lacking:
         return frozenset()
-    if all(dimension == "rank" for values, _ in lacking for dimension, _ in values):
-        others = [other for other in others if _MAY_RANK.search(other)]
     known = _all_values(chain.from_iterable(map(amounts, others)))
     return frozenset().union(*(stems for values, stems in lacking if not known.isdisjoint(values)))
 
@@ -94,7 +99,11 @@ def _stems_of_amounts() -> AbstractSet[str]:
     return frozenset(
         map(
             stem,
-            chain(_WORDS, *map(str.split, _MEANINGS), *(_LETTERS.findall(each) for _, each, _ in _PATTERNS)),
+            chain(
+                _WORDS,
+                *map(str.split, _MEANINGS),
+                *(_LETTERS.findall(each) for values_of, each, _ in _PATTERNS if values_of is not _rank),
+            ),
         )
     )
 
@@ -524,9 +533,11 @@ _RANKS = {
 }
 _NO_RANK_BEHIND = "a an one two three per each every ein eine einer pro un une una por cada"
 _LONGEST_BEFORE = 10
-_MAY_RANK = re.compile(r"\d\d?(?!\d)")
-"""Most often, one text has a rank in figures that another one has in words."""
 _RANKED = "floor|level|step|stage|option|platform|number|stock|etage|stufe|piso|planta|nivel"
+_RANK_IN_FIGURES = re.compile(
+    rf"\d\d?(?:st|nd|rd|th|er|re|e|eme|ème|º|ª|\.? (?:{_RANKED}))\b|(?:{_RANKED}) \d"
+)
+_RANKS_BY_STEM = {stem(word): number for word, number in _RANKS.items()}
 _OFTEN = "once twice thrice einmal zweimal dreimal"
 _NOON, _MIDNIGHT = "noon|midi|mittags?|mediodia", "midnight|minuit|mitternachts?|medianoche"
 _MONTH_NUMBERS = {word[:3]: number for word, number in MONTH_NUMBERS.items()} | {
@@ -619,7 +630,7 @@ _PATTERNS: Sequence[tuple[Callable[[re.Match[str]], Iterable[_Value]], str, str]
 )
 """On a line of words, numbers and signs with spaces between them; "0" stands for any number."""
 _WORDS = frozenset(
-    f"{' '.join((*_VALUES, *_RANKS, *_SHARES.values()))} halb halbe halben demi demie media medio {_OFTEN}".split()
+    f"{' '.join(_VALUES)} {' '.join(_SHARES.values())} halb halbe halben demi demie media medio {_OFTEN}".split()
 )
 _MAY_HAVE = (
     rf"\b(?:an?|one|eine?|une?|una) (?:{'|'.join(filter(str.isalpha, _MEANINGS))})\b|{_NOON}|{_MIDNIGHT}"
