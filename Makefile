@@ -18,7 +18,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loa
 test: $(VENV)/full ## what a change usually breaks
 	$(PYTEST) -m "not slow"
 
-test-slow: $(VENV)/full ## the rest: kills, browsers, clusters, simulations
+test-slow: $(VENV)/full ## the rest: whole workflows, kills, browsers, clusters, simulations
 	$(PYTEST) -m slow
 
 test-all: $(VENV)/full ## both at once, which finds the tests only once

@@ -386,6 +386,7 @@ def test_rqs_of_other_weights_is_not_compared(run_cli: Run, tmp_path: Path, kind
     assert "A: RQS 0" in again.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["xlsx", "json"])
 def test_other_metrics_are_named_and_rqs_is_not_compared(run_cli: Run, tmp_path: Path, kind: str) -> None:
     sheet_of(tmp_path / "in.xlsx", good=True)
@@ -402,6 +403,7 @@ def test_other_metrics_are_named_and_rqs_is_not_compared(run_cli: Run, tmp_path:
         assert "A: RQS 0" not in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["xlsx", "json"])
 def test_another_judge_is_named(run_cli: Run, judge: FakeJudge, tmp_path: Path, kind: str) -> None:
     sheet_of(tmp_path / "in.xlsx", good=True)
@@ -421,6 +423,7 @@ def test_a_json_with_nonsense_for_its_judge_does_no_harm(run_cli: Run, tmp_path:
     assert (ended.code, "\x1b" in ended.out) == (0, False)
 
 
+@pytest.mark.slow
 def test_interval_and_verdict_never_contradict_each_other() -> None:
     """The interval is on one side of 0 exactly where the change is claimed, however many lines are tested."""
     drawn = random.Random(3)
@@ -460,6 +463,7 @@ def test_queries_of_one_run_are_told_by_bot_only_where_bots_differ() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
     run_cli: Run, tmp_path: Path
 ) -> None:
@@ -484,6 +488,7 @@ def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
     assert run_cli("in.xlsx", "-o", "few.xlsx", *gate, "--config", "few.ini").code == 0
 
 
+@pytest.mark.slow
 def test_a_margin_lets_means_fall_and_the_gate_and_the_json_name_it(run_cli: Run, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", good=True)
     run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline")
@@ -894,6 +899,7 @@ def recorded(run_cli: Run, folder: Path, *, good: bool, settings: str = "") -> N
     run_cli("in.xlsx", "-o", "run.xlsx", "--json", "run.json", "--judge", "offline", "--config", "first.ini")
 
 
+@pytest.mark.slow
 def test_recommendations_fit_failure_modes_that_other_thresholds_change(run_cli: Run, tmp_path: Path) -> None:
     all_low = "[thresholds]\n" + "".join(f"{name} = 0\n" for name in METRIC_LABELS)
     recorded(run_cli, tmp_path, good=True, settings=all_low)
@@ -912,6 +918,7 @@ def test_recommendations_fit_failure_modes_that_other_thresholds_change(run_cli:
     assert "Recommendations recomputed by rule: 1." in ended.out
 
 
+@pytest.mark.slow
 def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Path) -> None:
     recorded(run_cli, tmp_path, good=False, settings="[diagnostics]\nenabled = no\n")
     run_cli("run.json", "--report-only", "-o", "again.xlsx")

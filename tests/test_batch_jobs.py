@@ -463,6 +463,7 @@ def test_max_calls_counts_over_all_commands(job: Job, server: BatchServer) -> No
     assert len(server.judge.requests) == 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "codes", "lines"), [(39, [0], 0), (38, [4, 4], 0), (20, [75, 4], 19)])
 def test_what_is_sent_online_counts_once_and_over_all_commands(
     job: Job, server: BatchServer, most: int, codes: list[int], lines: int
@@ -773,6 +774,7 @@ def test_a_report_that_is_there_while_batches_are_open_is_of_an_earlier_run(job:
     assert job.run("-q").out == ""
 
 
+@pytest.mark.slow
 def test_an_online_run_does_not_pay_for_what_batches_have(
     job: Job, run_cli: Run, server: BatchServer
 ) -> None:
@@ -797,6 +799,7 @@ def test_one_command_at_a_time_deals_with_the_batches_of_a_cache(job: Job, serve
     assert server.calls == []
 
 
+@pytest.mark.slow
 def test_a_cap_does_not_hide_what_is_paid(job: Job, server: BatchServer) -> None:
     """The results of the last batch are in the partial report, though nothing more may be sent."""
     job.sheet(3)
@@ -833,6 +836,7 @@ def test_what_is_not_created_yet_is_not_created_to_be_cancelled(
     assert job.through()[-1] == 0
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_store_has_lost_is_not_waited_for(job: Job, server: BatchServer) -> None:
     assert job.run().code == 75
     change(Path("r.xlsx.journal"), "UPDATE batches SET value = '{}'")

@@ -130,6 +130,7 @@ def job(run_cli: Run, server: BatchServer) -> Job:
     return Job(run_cli, server)
 
 
+@pytest.mark.slow
 def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
     job: Job, server: BatchServer
 ) -> None:
@@ -241,6 +242,7 @@ def test_a_batch_that_ends_early_keeps_what_is_done(job: Job, server: BatchServe
     assert sent_once(server) == 2 * 19
 
 
+@pytest.mark.slow
 def test_a_batch_that_expires_again_and_again_is_given_up_and_is_no_lasting_failure(
     job: Job, server: BatchServer
 ) -> None:
@@ -316,6 +318,7 @@ def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(job: Job, ser
     server.judge.always = None
 
 
+@pytest.mark.slow
 def test_lines_in_any_order_with_strange_ones_among_them(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     expected = job.online()
@@ -376,6 +379,7 @@ def test_a_queue_without_room_for_one_call_is_said(job: Job, server: BatchServer
     assert "has no room for even one call" in ended.err
 
 
+@pytest.mark.slow
 def test_a_refused_batch_is_said_and_bills_nothing(job: Job, server: BatchServer) -> None:
     assert job.run().code == 75
     (batch,) = server.open()

@@ -51,6 +51,7 @@ def cases(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
     return {(line["Row"], line["Bot"]): line for line in read_sheet(folder / "r.xlsx", "Per-Query Metrics")}
 
 
+@pytest.mark.slow
 def test_they_do_not_change_rqs_and_cost_nothing_when_they_are_off(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_the_offline_judge_says_what_it_cannot_judge(run_cli: Run, tmp_path: Pat
     assert "Rubric" not in load_workbook(tmp_path / "r.xlsx").sheetnames
 
 
+@pytest.mark.slow
 def test_gold_documents_decide_about_retrieval_failure_only_if_they_are_told_to(
     run_cli: Run, tmp_path: Path
 ) -> None:
@@ -214,6 +216,7 @@ def test_by_gold_documents_alone_retrieval_failures_are_counted_and_0_is_a_count
     assert [line["Hallucinations"] for line in lines] == [None, None]
 
 
+@pytest.mark.slow
 def test_human_labels_of_toxicity_are_compared_by_query_at_its_own_threshold(
     run_cli: Run, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_what_is_asked_several_at_a_time_takes_a_call_for_ten_queries_and_for_fi
     assert for_rows(tasks) == 20 * (5 * 2 + 1 + 2)
 
 
+@pytest.mark.slow
 def test_a_row_that_occurs_twice_is_paid_for_once(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     line = line_of(0, bots=2, chunks=4, is_shared=True)
     header = ["Query", "Ground_Truth", "Bot_0", "Bot_1", "Context"]
@@ -130,6 +131,7 @@ def test_bots_that_say_the_same_are_paid_for_as_one(run_cli: Run, judge: FakeJud
     assert for_rows(bill_of(run_cli, judge)) == 5 * 1 + 4 + 2
 
 
+@pytest.mark.slow
 def test_a_run_over_cached_replies_takes_no_call(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Not even the one that looks whether the endpoint answers."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
@@ -244,6 +246,7 @@ MOST_TOKENS = {
 """Providers count what a reply may have against the limit of tokens a minute before it is written."""
 
 
+@pytest.mark.slow
 def test_every_call_says_how_long_its_reply_may_be(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """A verdict on one thing 512 tokens, a list of statements 2,048, a list of verdicts with reasons 4,096."""
     sheet_of_bots(tmp_path, bots=2, chunks=4, rows=12)

@@ -56,6 +56,7 @@ def test_without_pieces_the_sheet_has_its_own_rows_only(tmp_path: Path) -> None:
     assert read_back(made(tmp_path / "book.xlsx")) == [["header"]]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), max_size=6))
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_where_rows_are_cut_into_pieces_does_not_matter(

@@ -150,6 +150,7 @@ def test_counts_of_tokens_that_no_database_can_hold_lose_nothing(
     store.end(keep=True)
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_how_many_stored_replies_are_asked_for_again(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_dry_run_knows_what_is_stored(run_cli: Run, judge: FakeJudge, tmp_path
     assert "Cost: about 0.00 USD" in ended.out
 
 
+@pytest.mark.slow
 def test_a_dry_run_and_a_run_count_the_replies_that_are_stored_and_no_look_up_twice(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -240,6 +242,7 @@ def test_the_planned_range_of_tokens_holds_what_is_used(
     assert re.search(r"Cost: about 0\.\d\d USD \(", text)
 
 
+@pytest.mark.slow
 def test_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def kept(weights: list[float], words: Callable[[int], str | Callable[[], str]] =
     return found
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=8)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5]), min_size=LIMIT - 2, max_size=LIMIT + 60))
 def test_the_weightiest_stay_and_of_equal_ones_the_first(weights: list[float]) -> None:

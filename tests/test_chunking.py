@@ -307,6 +307,7 @@ def test_splitting_undoes_joining(parts: list[str], delimiter: str) -> None:
     assert split_cell(delimiter.join(parts), delimiter).chunks == tuple(p.strip() for p in parts if p.strip())
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1)))
 def test_auto_undoes_joining_by_pipes_and_by_blank_lines(parts: list[str]) -> None:
     """Texts of letters, digits and spaces alone never read as code, but for `if x` and its like."""

@@ -927,6 +927,7 @@ def test_rqs_and_all_other_calls_are_those_of_a_run_without_citations(
         assert kept == {name: cell for name, cell in line.items() if name != "Recommendation"}
 
 
+@pytest.mark.slow
 def test_a_file_without_citations_has_no_column_and_no_call_of_them(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -480,6 +480,7 @@ metadata.version = version
 WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "arguments", "config", "said"),
     [

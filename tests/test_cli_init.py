@@ -125,6 +125,7 @@ def test_a_folder_that_is_a_file_is_refused(rag_eval: Run, tmp_path: Path) -> No
     assert rag_eval("init", "shop").code == 2
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_nothing_half_done_stays(offline_forker: Forker, tmp_path: Path) -> None:
     """The first file fits, the second does not; left there, it would stop the next try."""
     ended = offline_forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) - 100)

@@ -163,6 +163,7 @@ def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: T
     assert sorted(flipped) == [(row, bot) for row in (2, 12, 22, 32, 42) for bot in ("Left", "Right")]
 
 
+@pytest.mark.slow
 def test_unusable_replies_are_paid_for_and_cases_without_a_score_are_told(
     rag_eval: Run, two: Two, tmp_path: Path
 ) -> None:
@@ -202,6 +203,7 @@ def test_metrics_beside_rqs_are_compared_as_well(rag_eval: Run, two: Two, tmp_pa
     assert (measures["answer_coverage"]["count"], measures["answer_coverage"]["difference"]) == (12, 0.0)
 
 
+@pytest.mark.slow
 def test_the_workbook_and_the_page_have_the_evidence_of_both(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     two.b.always = flipping(10)
     sheet_of(tmp_path / "in.xlsx", 12)
@@ -345,6 +347,7 @@ def test_a_dry_run_names_what_each_judge_lacks_and_counts_its_replies(
     assert re.findall("Cached replies: (.*)", fresh.out) == ["0.", "0."]
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_command_line_is_for_both(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     """A needs 17 requests with its preflight, B gets what is left of 25."""
     sheet_of(tmp_path / "in.xlsx", 4)
@@ -368,6 +371,7 @@ def test_a_limit_on_the_command_line_is_for_both(rag_eval: Run, two: Two, tmp_pa
     assert (len(two.a.requests), document_of(tmp_path / "out.json")["status"]) == (0, "complete")
 
 
+@pytest.mark.slow
 def test_the_cost_of_both_is_that_of_all_commands(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     """What this command paid includes its test call."""
 
@@ -473,6 +477,7 @@ def test_advice_is_not_paid_for(rag_eval: Run, two: Two, tmp_path: Path) -> None
 # --- failures ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_failures_of_each_judge_are_counted_and_never_zeros(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     def blocked(request: Request) -> Answer | None:
         is_hit = request.task == "verdicts" and "number 0" in request.prompt.rpartition("input: ")[2]

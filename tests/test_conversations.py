@@ -1400,6 +1400,7 @@ def test_intervals_of_corrected_means_cover_with_conversations(labels: int, whol
     assert blind < covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bots", [1, 2])
 def test_a_report_says_that_conversations_are_too_few_for_an_interval(
     run_cli: Run, tmp_path: Path, bots: int
@@ -1478,6 +1479,7 @@ def test_a_report_of_queries_without_turns_has_no_column_for_them(run_cli: Run, 
     assert "history" not in evaluate(tmp_path / "a.csv")
 
 
+@pytest.mark.slow
 def test_changes_since_a_baseline_count_a_conversation_as_one(run_cli: Run, tmp_path: Path) -> None:
     """Five of eight conversations got worse, in all of their six rows: too few to claim; as single rows, enough."""
     held = [f"Dock {n} holds a red bike for you." for n in range(48)]

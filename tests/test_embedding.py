@@ -205,6 +205,7 @@ def test_several_processes_give_the_same_report(run_cli: Run, tmp_path: Path, mo
     assert one == two
 
 
+@pytest.mark.slow
 def test_scores_with_and_without_it_are_never_compared(run_cli: Run, tmp_path: Path, model: Path) -> None:
     sheet(tmp_path / "in.xlsx")
     run_cli("in.xlsx", "--judge", "offline", "-o", "old.xlsx", "--history", "past")

@@ -95,6 +95,7 @@ def test_the_missing_package_is_named_with_its_remedy(monkeypatch: pytest.Monkey
         token_provider()
 
 
+@pytest.mark.slow
 def test_without_a_credential_the_reason_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real package, on a machine that is signed in nowhere; it may not look for one over the network."""
     pytest.importorskip("azure.identity")

@@ -926,6 +926,7 @@ def test_the_base_module_holds_all_of_the_base() -> None:
     assert ChunkScore(id_chunk=0, score=1).graded is True
 
 
+@pytest.mark.slow
 def test_importing_evaluators_imports_nothing_heavy() -> None:
     code = "import sys, rag_eval.evaluators, rag_eval.evaluators.report_metrics; print(*sys.modules)"
     loaded = subprocess.run(

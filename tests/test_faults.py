@@ -346,6 +346,7 @@ def test_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge, dis
     assert "at least 5 MB are needed" in ended.err
 
 
+@pytest.mark.slow
 def test_a_small_run_needs_little_room(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=1)
     (disk / "filler").write_bytes(b"x" * 34_000_000)

@@ -589,6 +589,7 @@ def test_a_dry_run_shows_the_exact_number_of_calls(run_cli: Run, judge: FakeJudg
     assert f"head_to_head: {len(pairs_of(judge))}\n" in told.out
 
 
+@pytest.mark.slow
 def test_a_capped_run_goes_on_and_pays_nothing_twice(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 20, (0, 3))
     ended = run_cli(*RUN, "--max-calls", "40", **azure(judge))
@@ -645,6 +646,7 @@ def test_a_killed_run_goes_on_and_pays_nothing_twice(
     assert run_of(tmp_path / document)["head_to_head"]["pairs"][0]["queries"] == 20
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_when_clear_is_compared_afterwards(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_an_error_of_the_judge_is_neither_a_zero_nor_absent(
     assert [row["Avg RQS"] for row in rows] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_second_run_is_appended_and_compared(rag_eval: Run, tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.csv", [True] * 30)
     run_once(rag_eval, path)
@@ -342,6 +343,7 @@ def test_a_damaged_gzip_file_is_named(
         history.past_run(history.runs[0])
 
 
+@pytest.mark.slow
 def test_a_damaged_last_run_costs_no_call_if_it_is_the_baseline(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -680,6 +682,7 @@ def test_the_chart_has_the_first_eight_bots(entry: dict[str, Any], rag_eval: Run
     assert len(chart.series) == 8
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run, tmp_path: Path) -> None:
     day = datetime(2020, 1, 1, 6, tzinfo=UTC)
     lines = (changed(entry, id=f"r{n}", started=(day + timedelta(days=n)).isoformat()) for n in range(60))

@@ -515,6 +515,7 @@ def example_replies(kind: str) -> list[dict[str, Any]]:
     return [reply.model_dump() for _, reply in getattr(load()[collection], name)().examples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_an_example_of_the_prompt_is_never_believed(kind: str) -> None:
     for entry in TEXTS:

@@ -272,6 +272,7 @@ BUILDERS: tuple[tuple[Callable[..., tuple[Message, ...]], dict[str, Any]], ...] 
 )
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=120, deadline=None)
 def test_the_texts_of_a_prompt_are_one_json_document_that_reads_back(data: st.DataObject) -> None:

@@ -317,6 +317,7 @@ def test_room_is_a_hundred_megabytes_and_forty_times_the_file() -> None:
         room.take(1)
 
 
+@pytest.mark.slow
 def test_a_context_that_rows_share_is_cut_once(tmp_path: Path) -> None:
     """Cutting it for each row would need 40 GB."""
     text = "b || " * 100_000
@@ -327,6 +328,7 @@ def test_a_context_that_rows_share_is_cut_once(tmp_path: Path) -> None:
     assert len({id(row.cases[0].chunks) for row in table.rows}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "text"),
     [("Context", '["' + "b" * 900_000), ("Retrieved_Docs", json.dumps([f"d{n}" for n in range(90_000)]))],

@@ -257,6 +257,7 @@ def test_too_few_pairs_for_two_of_each_two_bots_are_an_error() -> None:
 # The sheet
 
 
+@pytest.mark.slow
 def test_nothing_in_the_file_says_which_bot_gave_an_answer(tmp_path: Path) -> None:
     """Neither the hidden sheets nor the properties; and both orders occur."""
     path = write_review(tmp_path / "r.xlsx", review_of(run_of(40, lambda *_: 1.0, BOTS[:3])))
@@ -315,6 +316,7 @@ def test_other_words_are_no_labels(word: str) -> None:
 # From labels to pairs
 
 
+@pytest.mark.slow
 def test_labels_find_their_pairs_in_either_order(tmp_path: Path) -> None:
     results = run_of(30, lambda *_: 1.0, BOTS[:3])
     path = fill(write_review(tmp_path / "r.xlsx", review_of(results)), prefers("Birch"))

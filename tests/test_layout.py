@@ -73,6 +73,7 @@ def visible_ends(sheet: Worksheet) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path: Path, count: int) -> None:
     facts, results = failing_run(LONG[:count])

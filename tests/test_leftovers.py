@@ -62,6 +62,7 @@ def used_elsewhere(target: Path) -> "tuple[subprocess.Popen[str], Path, Path]":
     return process, Path(file), Path(folder)
 
 
+@pytest.mark.slow
 def test_a_living_process_keeps_its_files_and_a_killed_one_does_not(tmp_path: Path) -> None:
     target = tmp_path / "r.xlsx"
     process, file, folder = used_elsewhere(target)
@@ -79,6 +80,7 @@ def test_a_living_process_keeps_its_files_and_a_killed_one_does_not(tmp_path: Pa
         assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_what_is_left_of_another_output_is_removed_after_a_day(tmp_path: Path) -> None:
     process, file, folder = used_elsewhere(tmp_path / "other.xlsx")
     with process:
@@ -144,6 +146,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path: Path, temporary: 
     assert (tmp_path / "mine" / "text").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only an administrator can give files away")
 def test_what_belongs_to_another_user_stays(tmp_path: Path) -> None:
     process, file, folder = used_elsewhere(tmp_path / "r.xlsx")
@@ -232,6 +235,7 @@ def test_other_commands_remove_what_they_left_as_well(rag_eval: Run, tmp_path: P
         assert [path for path in left if path.exists()] == [], target
 
 
+@pytest.mark.slow
 def test_an_evaluation_of_a_frame_removes_what_it_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def cases(folder: Path) -> dict[str, dict[str, object]]:
     return {case["Bot"]: case for case in read_sheet(folder / "r.xlsx", "Per-Query Metrics")}
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_is_not_sent_and_fails_its_score(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_without_a_limit_and_offline_nothing_is_cut(run_cli: Run, judge: FakeJud
     assert "Flags" not in cases(tmp_path)["Long"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text(min_size=1, max_size=200).filter(str.strip), min_size=1, max_size=8),
     st.text(max_size=100),

@@ -19,6 +19,7 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.report.annotations import THRESHOLD_NAMES
 
 
+@pytest.mark.slow
 def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None:
     ended = run_cli(SAMPLE, "-o", "r.xlsx", "--judge", "offline")
     assert (ended.code, ended.err.count("Traceback")) == (0, 0)
@@ -232,6 +233,7 @@ def test_other_weights_and_thresholds_cost_no_calls(run_cli: Run, judge: FakeJud
     assert len(judge.requests) == asked
 
 
+@pytest.mark.slow
 def test_a_row_inserted_at_the_top_asks_only_for_itself(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -256,6 +258,7 @@ def test_the_journal_of_a_complete_run_is_removed(run_cli: Run, judge: FakeJudge
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "r.xlsx"]
 
 
+@pytest.mark.slow
 def test_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

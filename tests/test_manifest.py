@@ -92,6 +92,7 @@ def test_a_run_ends_after_it_started_whatever_the_clock_does(tmp_path: Path) -> 
     assert found["started"] < found["ended"] < found["started"].replace("T08:00", "T08:01")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "words"),
     [

@@ -56,6 +56,7 @@ def test_what_a_host_would_make_active_is_interrupted(text: str) -> None:
     assert as_text(text).replace("\u200b", "") == text
 
 
+@pytest.mark.slow
 def test_a_summary_of_the_sample(run_cli: Run, tmp_path: Path) -> None:
     ended = run_cli(
         SAMPLE, "-o", "r.xlsx", "--judge", "offline", "--markdown", "s.md", "--fail-under", "rqs=0.3"
@@ -76,6 +77,7 @@ def test_a_summary_of_the_sample(run_cli: Run, tmp_path: Path) -> None:
     assert {"table_open", "heading_open", "bullet_list_open"} <= kinds(text)
 
 
+@pytest.mark.slow
 def test_failed_gates_come_first_and_changes_are_told(run_cli: Run, tmp_path: Path) -> None:
     write_table(
         tmp_path / "a.xlsx",
@@ -101,6 +103,7 @@ def test_failed_gates_come_first_and_changes_are_told(run_cli: Run, tmp_path: Pa
     assert "Good: RQS" in text
 
 
+@pytest.mark.slow
 def test_hostile_cells_stay_text_and_many_bots_fit(run_cli: Run, tmp_path: Path) -> None:
     bots = [f"Bot_{name}" for name in ("<img src=x>", "a|b", "@team", *map(str, range(15)))]
     lines = [[f"{text} {n}?", GOOD, *[BAD] * len(bots), CONTEXT] for n, text in enumerate(HOSTILE)]

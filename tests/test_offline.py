@@ -643,6 +643,7 @@ texts = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     query=texts,
@@ -731,6 +732,7 @@ def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
     assert time.process_time() - started < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["\n", "？", "。"])
 def test_a_query_of_nothing_but_marks_is_read_in_linear_time(mark: str):
     started = time.process_time()

@@ -554,6 +554,7 @@ def bound(reference: str) -> float:
     return min(1 / (n + 1) + 0.05, 0.15 if n >= 8 else 1)
 
 
+@pytest.mark.slow
 def test_one_word_more_in_the_reference_moves_correctness_little() -> None:
     for query, reference, response in references():
         before = value("answer_correctness", response, query=query, reference=reference)

@@ -218,6 +218,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(status=st.integers(300, 599), body=JSON.map(json.dumps) | st.text(), headers=st.text(max_size=30))
 def test_no_body_whatsoever_raises(status: int, body: str, headers: str) -> None:

@@ -211,6 +211,7 @@ def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
     assert set(configuration) == set(type(loaded.settings).model_fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "xlsx"])
 def test_an_output_takes_no_memory_for_the_text(tmp_path: Path, kind: str) -> None:
     text = "A sentence of some length. " * 1_000
@@ -363,6 +364,7 @@ def test_a_disk_that_takes_no_more_is_an_output_error(tmp_path: Path, kind: str,
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_all_of_it(run_cli: Run, tmp_path: Path) -> None:
     write_table(
         tmp_path / "in.xlsx",
@@ -438,6 +440,7 @@ def test_what_the_metrics_took_adds_up_to_the_totals(
         assert costs == [None] * len(metrics)
 
 
+@pytest.mark.slow
 def test_a_run_from_the_cache_took_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(_PRICED)
     write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
@@ -525,6 +528,7 @@ def test_a_page_without_a_folder_is_next_to_the_report_that_is_next_to_the_input
         (tmp_path / page).unlink()
 
 
+@pytest.mark.slow
 def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> None:
     """As cron jobs want that write into a folder named by the day."""
     write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])

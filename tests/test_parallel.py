@@ -258,6 +258,7 @@ def test_an_llm_judge_has_one_process(run_cli: Run, tmp_path: Path, option: bool
     assert "only the offline judge uses several processes; remove it, and raise max_workers" in ended.err
 
 
+@pytest.mark.slow
 def test_frames_in_two_processes() -> None:
     from pandas.testing import assert_frame_equal
 

@@ -219,6 +219,7 @@ def test_a_judge_that_says_the_same_gives_the_same_scores_in_every_form(
     assert (document["run"]["prompts"], document["end"]["fallbacks"]) == (form, {})
 
 
+@pytest.mark.slow
 def test_evidence_names_the_chunk_and_says_what_ragas_evidence_says(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -895,6 +896,7 @@ def test_a_single_prompt_beyond_the_users_limit_is_not_tried(
 # With everything else
 
 
+@pytest.mark.slow
 def test_stored_replies_and_failures_serve_the_next_run_and_retry_errors_asks_again(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -970,6 +972,7 @@ def test_a_dry_run_names_the_form_and_counts_its_calls(
     assert count >= len(judge.requests) >= count - 2  # the advice on cases that need none
 
 
+@pytest.mark.slow
 def test_the_report_the_terminal_and_the_manifest_name_the_form(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -1165,6 +1168,7 @@ def test_the_texts_are_data_in_the_user_role_and_read_back(
     }
 
 
+@pytest.mark.slow
 def test_the_bill_of_a_single_call_is_a_fifth_and_by_batch_an_eighth_of_the_money(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -461,6 +461,7 @@ def test_other_threads_may_import_while_prompts_are_imported(tmp_path: Path) -> 
     assert changes == []
 
 
+@pytest.mark.slow
 def test_a_ragas_whose_prompts_need_its_packages_is_imported_as_a_whole(tmp_path: Path) -> None:
     for name in _COLLECTIONS:
         folder = tmp_path / "ragas" / "metrics" / "collections" / name

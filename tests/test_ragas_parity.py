@@ -107,6 +107,7 @@ def ours(metric: str, case: Case, judge: ObjectJudge) -> Score:
     return score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     "metric", ["faithfulness", "context_precision", "context_recall", "answer_correctness"]

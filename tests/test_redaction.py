@@ -254,6 +254,7 @@ def test_without_redaction_the_texts_are_sent(run_cli: Run, judge: FakeJudge, tm
     assert "Redacted" not in ended.out
 
 
+@pytest.mark.slow
 def test_redaction_is_keyed_into_the_store(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """What was answered about other texts is not taken; the same redaction asks nothing again."""
     config(tmp_path)

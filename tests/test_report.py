@@ -485,6 +485,7 @@ def test_every_sheet_has_its_titles_and_footers_in_print(tmp_path: Path) -> None
 # Safety of the file
 
 
+@pytest.mark.slow
 def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_text(tmp_path: Path) -> None:
     """In every place of the workbook that data can reach."""
     path = _everywhere(tmp_path / "r.xlsx", HOSTILE)

@@ -117,6 +117,7 @@ gold_sets = st.sets(ids, min_size=1, max_size=15)
 cutoffs = st.integers(1, 25)
 
 
+@pytest.mark.slow
 @given(rankings, gold_sets, cutoffs)
 def test_every_measure_is_in_0_to_1_and_duplicates_change_nothing(ranking, gold, k):
     values = RetrievalScores.of("q", ranking, gold).values((k,))
@@ -124,6 +125,7 @@ def test_every_measure_is_in_0_to_1_and_duplicates_change_nothing(ranking, gold,
     assert RetrievalScores.of("q", dict.fromkeys(ranking), gold).values((k,)) == values
 
 
+@pytest.mark.slow
 @given(gold_sets, rankings)
 def test_all_gold_on_top_is_exactly_one(gold, rest):
     """An exact 1.0, not 0.9999999999: no epsilon, and the same order of additions above and below."""
@@ -151,6 +153,7 @@ def test_moving_a_gold_document_up_never_costs(ranking, gold, place):
             assert measure(better, gold) >= measure(ranking, gold) - 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.lists(ids, max_size=40, unique=True), gold_sets), min_size=1, max_size=12))
 def test_every_value_agrees_with_ir_measures(queries):
@@ -288,6 +291,7 @@ safe_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]
 )
 
 
+@pytest.mark.slow
 @given(st.lists(safe_text))
 def test_any_list_survives_json_and_pythons_print(texts):
     assert parse_ids(json.dumps(texts)) == tuple(texts)
@@ -328,6 +332,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(CELLS)
 def test_the_short_way_from_a_cell_to_documents_is_the_long_one(cell):
@@ -489,6 +494,7 @@ def test_means_of_many_patterns_of_hits_are_those_of_the_queries():
     assert tally.summary() == tally.summary()
 
 
+@pytest.mark.slow
 def test_a_tally_holds_few_patterns_of_hits_however_many_there_are():
     def size(patterns: int) -> int:
         tally = RetrievalTally((5,))
@@ -577,6 +583,7 @@ def test_rows_are_read_with_their_place_and_normalised(tmp_path):
     assert [row.documents for row in documents(path, "gold_docs")] == [(UUID, "b"), ("b",)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.text("a\"\t\r\n,' ", max_size=4), min_size=2, max_size=2), max_size=5))
 def test_tabs_separate_cells_as_the_csv_module_has_it(rows):
     """Whatever the cells hold: the lines that are cut without the csv module are those that it would cut alike."""

@@ -251,6 +251,7 @@ def test_strata_that_have_cases_left_share_the_rest_in_proportion() -> None:
     assert sorted({case.inclusion for case in sample.cases}) == [20 / 30, 1.0]
 
 
+@pytest.mark.slow
 def test_suspicious_cases_of_an_earlier_sheet_are_drawn_as_often_as_others() -> None:
     """Of 29 cases 6 were drawn, and 5 others chosen: 3 of 23 are drawn now."""
     before = {"drawn_before": frozenset(range(20, 26)), "chosen_before": frozenset(range(5))}
@@ -1418,6 +1419,7 @@ def test_from_a_run_to_a_corrected_mean_offline(
     assert f"faithfulness = {line['Implied threshold']:.4g}" in (tmp_path / "new.ini").read_text()
 
 
+@pytest.mark.slow
 def test_labels_are_read_before_anything_is_paid(
     run_cli: Run, recorded: Path, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -1457,6 +1459,7 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
     assert all(line["Corrected mean"] for line in lines if line["Bot"] == "A")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suspicious", ["0", "0.3"])
 def test_a_sheet_with_fewer_cases_than_requested_says_that_all_are_labelled(
     rag_eval: Run, recorded: Path, suspicious: str
@@ -1573,6 +1576,7 @@ NONE_LEFT = (
 )
 
 
+@pytest.mark.slow
 def test_no_empty_sheet_is_written_if_earlier_ones_have_every_case(rag_eval: Run, recorded: Path) -> None:
     assert rag_eval("review", "run.json", "--cases", 1000, "-o", "drawn.xlsx").code == 0
     ended = rag_eval("review", "run.json", "--without", "drawn.xlsx", "-o", "second.xlsx")
@@ -1580,6 +1584,7 @@ def test_no_empty_sheet_is_written_if_earlier_ones_have_every_case(rag_eval: Run
     assert not recorded.with_name("second.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_no_sheet_is_written_if_all_that_were_drawn_have_labels(
     rag_eval: Run, recorded: Path, tmp_path: Path
 ) -> None:
@@ -1675,6 +1680,7 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     assert (tmp_path / "config.ini").read_text() == few
 
 
+@pytest.mark.slow
 def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, recorded: Path) -> None:
     enough = rag_eval("review", "run.json", "-o", "enough.xlsx", "--cases", "40")
     assert (enough.code, enough.err) == (0, "")
@@ -1705,6 +1711,7 @@ def without_scores(run: Path, bots: str, measure: str, rows: Sequence[int]) -> N
     change_cases(run, change)
 
 
+@pytest.mark.slow
 def test_as_many_cases_are_advised_as_the_measure_with_the_fewest_scores_needs(
     rag_eval: Run, recorded: Path
 ) -> None:
@@ -1730,6 +1737,7 @@ def test_as_many_cases_are_advised_as_the_measure_with_the_fewest_scores_needs(
         assert (enough.code, enough.err.splitlines()) == (0, [impossible])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "is_told"), [(1, True), (4, True), (5, False), (30, False)])
 def test_too_few_conversations_for_a_corrected_mean_are_told_before_anybody_labels(
     run_cli: Run, rag_eval: Run, tmp_path: Path, count: int, is_told: bool
@@ -1760,6 +1768,7 @@ def test_a_draw_of_too_few_conversations_is_told(run_cli: Run, rag_eval: Run, tm
     assert rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "400").err == ""
 
 
+@pytest.mark.slow
 def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recorded: Path) -> None:
     rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "20")
     words = ("review", "run.json", "--without", "one.xlsx", "--cases")

@@ -734,6 +734,7 @@ def draw_result(data: st.DataObject, rubric: EvaluationRubric) -> EvaluationResu
     return rubric.to_pydantic_model()(**values)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the machine that runs it may be busy
 @given(rubrics(), st.data())
 def test_every_way_to_the_verdict_agrees_with_counting(rubric: EvaluationRubric, data: st.DataObject) -> None:
@@ -751,6 +752,7 @@ def test_every_way_to_the_verdict_agrees_with_counting(rubric: EvaluationRubric,
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own bytes
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the machine that runs it may be busy
 @given(rubrics(), st.data())
 def test_a_report_says_pass_exactly_when_the_result_passes(
@@ -765,6 +767,7 @@ def test_a_report_says_pass_exactly_when_the_result_passes(
     assert ("⚠️" in "".join(line[:2] for line in lines)) is not result.passes()
 
 
+@pytest.mark.slow
 def test_kappa_is_scikit_learns() -> None:
     """For every table of two raters and up to three pairs in each of its four cells."""
     metrics = pytest.importorskip("sklearn.metrics")

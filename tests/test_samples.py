@@ -17,6 +17,7 @@ HEADER = ["Query", "Ground_Truth", "Bot_A", "Context"]
 CONFIG = "[cache]\nenabled = yes\n[azure]\ntemperature = 1\n"
 
 
+@pytest.mark.slow
 def test_repeats_are_calls_of_their_own_and_each_is_paid_once(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

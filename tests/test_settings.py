@@ -624,6 +624,7 @@ def test_dotenv_is_read_as_it_stands(folder: Path, line: str, expected: str) -> 
     assert load(folder).settings.openai.api_key.get_secret_value() == expected
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(["[azure]", "[x]", "  ", "=", "a", "endpoint", "api_key", "#", ";", ":", "\n", "\n"])
@@ -1229,6 +1230,7 @@ def test_local_server_needs_no_key(folder: Path, ini: str) -> None:
     assert loaded.warnings == ()
 
 
+@pytest.mark.slow
 def test_import_is_light() -> None:
     """Reading settings loads neither dotenv nor anything that belongs to tables, models or the network."""
     script = (

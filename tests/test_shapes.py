@@ -973,6 +973,7 @@ def test_the_command_of_the_message_reads_a_query_that_nearly_has_a_name(
     assert told in again.out
 
 
+@pytest.mark.slow
 def test_a_shell_takes_the_command_of_the_message(tmp_path: Path) -> None:
     """Whatever the names of columns and files."""
     name = 'Bot$HOME `x` \\ "GPT" it\'s; é\nnew'
@@ -1859,6 +1860,7 @@ def test_a_selection_without_rows_is_an_error(tmp_path: Path) -> None:
 # Rows on disk
 
 
+@pytest.mark.slow
 def test_rows_can_be_walked_over_again_and_share_long_texts(tmp_path: Path) -> None:
     """More than stays in memory, and with texts that no encoding can hold."""
     context = "long context " * 100

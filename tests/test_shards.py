@@ -341,6 +341,7 @@ def test_other_weights_count_again_and_another_judge_judges_again(
     assert weighted == expected
 
 
+@pytest.mark.slow
 def test_flagged_cases_are_still_named_when_shards_are_counted_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -393,6 +394,7 @@ def test_what_the_offline_judge_did_is_done_again_at_once(rag_eval: Run, tmp_pat
     assert "2 finished shards were judged in another way, and will be judged again" in ended.err
 
 
+@pytest.mark.slow
 def test_cases_that_failed_are_judged_again_and_nothing_else_is(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -801,6 +803,7 @@ def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Pa
 # Dry runs
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_the_calls_of_all_shards(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """As many as a run in shards sends; with a store per shard those for equal rows are paid in each."""
     (tmp_path / "config.ini").write_text(f"{IN_THIS_PROCESS}[prices]\ninput = 1000\noutput = 1000\n")
@@ -998,6 +1001,7 @@ def test_a_run_in_shards_is_once_in_the_history(rag_eval: Run, tmp_path: Path) -
     assert values[0] == values[1]
 
 
+@pytest.mark.slow
 def test_a_partial_entry_of_the_history_gives_way_to_the_complete_one(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 4)
     written = rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")
@@ -1476,6 +1480,7 @@ def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, t
     assert records == [[0, 6], [6, 6], [12, 3]]  # of three bots
 
 
+@pytest.mark.slow
 def test_a_shard_whose_rows_cannot_be_written_is_judged(tmp_path: Path) -> None:
     """They are not needed: who folds the parts renders them. The disk for temporary files may be full."""
     parts = PartsWithRows(tmp_path)

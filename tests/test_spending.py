@@ -972,6 +972,7 @@ def write_form(folder: Path, name: str) -> Path:
     return write_table(folder / name, *FORMS[name](), separator=";" if name == "comma.csv" else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_every_figure_is_what_pandas_makes_of_the_input(run_cli: Run, tmp_path: Path, name: str) -> None:
     path = write_form(tmp_path, name)
@@ -1147,6 +1148,7 @@ def test_a_frame_has_the_columns_too(tmp_path: Path) -> None:
             np.testing.assert_array_equal(its[name].to_numpy(float), np.array(table[bot], dtype=float))
 
 
+@pytest.mark.slow
 def test_responses_count_whether_or_not_the_judge_scored_them(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -1634,6 +1636,7 @@ def test_amounts_of_different_units_are_not_compared(run_cli: Run, tmp_path: Pat
         assert [each["name"] for each in document["spent_changes"]] == ["latency"]
 
 
+@pytest.mark.slow
 def test_changes_of_the_scores_do_not_depend_on_the_columns(run_cli: Run, tmp_path: Path) -> None:
     found = []
     for with_spending in (False, True):
@@ -1662,6 +1665,7 @@ def test_a_baseline_with_a_wrong_amount_is_refused(
     assert judge.requests == []
 
 
+@pytest.mark.slow
 def test_a_history_has_latency_and_cost(rag_eval: Run, tmp_path: Path) -> None:
     write_table(tmp_path / "in.xlsx", *lines(with_spending=False))
     words = ("in.xlsx", "--judge", "offline", "--history", "past", "-o", "r.xlsx")
@@ -1700,6 +1704,7 @@ OPTIONS: Mapping[str, Sequence[object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), [*combinations(OPTIONS, 2)])
 def test_any_two_options_agree_with_the_cases(run_cli: Run, tmp_path: Path, one: str, other: str) -> None:
     """Whatever rows and columns are chosen: the figures are those of the cases in the JSON."""

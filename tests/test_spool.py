@@ -127,6 +127,7 @@ def cut_report(path: Path, results: list[CaseResult], rows: int) -> Path:
     return write_output(ExcelReport(path, facts, sheet_rows=rows + 1), results, facts)
 
 
+@pytest.mark.slow
 def test_a_cut_sheet_says_why_each_case_is_there_and_no_mean_changes(tmp_path: Path) -> None:
     results = results_of(60)
     book = load_workbook(cut_report(tmp_path / "cut.xlsx", results, 60))
@@ -168,6 +169,7 @@ def test_two_runs_of_equal_quality_show_no_change_since_a_cut_sheet(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_a_repeated_query_is_not_compared_with_another_of_its_cases_in_a_cut_sheet(tmp_path: Path) -> None:
     """Each query comes twice: first with a good answer, then with a bad one. The same run again shows no change."""
     results = [

@@ -328,6 +328,7 @@ class TestComparison:
         scores = equal_bots(np.random.default_rng(4), 30, 4) - 0.1 * np.arange(4)
         assert compare(scores, "ABCD") == compare(scores[:, ::-1], "DCBA")
 
+    @pytest.mark.slow
     def test_equal_bots_are_rarely_told_apart(self):
         """Five equal bots, 300 tables: at most 5 % may name any difference significant."""
         rng = np.random.default_rng(6)

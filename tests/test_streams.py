@@ -15,6 +15,7 @@ from test_kills import PER_ROW
 RUN = ("in.xlsx", "-o", "r.xlsx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unheard", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("provider", ["azure", "offline"])
 def test_nobody_need_listen(
@@ -101,6 +102,7 @@ def test_the_exit_code_does_not_depend_on_streams_but_what_is_printed_must_not_g
         assert offline_forker.run(tmp_path, *words, **streams).code == 2, words
 
 
+@pytest.mark.slow
 @on_linux
 def test_no_file_gets_the_number_of_a_closed_stream(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """Otherwise the input or the stored replies, which are opened next, would get what a library prints."""

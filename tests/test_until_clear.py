@@ -169,6 +169,7 @@ def run_of(path: Path) -> dict:  # type: ignore[type-arg]
     return found
 
 
+@pytest.mark.slow
 def test_a_clear_run_stops_and_asks_for_nothing_more(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet(tmp_path / "in.xlsx", 30)
     words = ("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--html", "r.html", *SINGLE, "--until-clear")

@@ -620,6 +620,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -
     assert "would unpack to 600 MB, more than the 500 MB allowed" in problems(tmp_path / "answers.xlsx")[0]
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
     """120 MB of nothing in some 100 KB."""
     with zipfile.ZipFile(tmp_path / "answers.xlsx", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
