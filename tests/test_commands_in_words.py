@@ -290,7 +290,7 @@ def answers(judge: FakeJudge, group: str) -> None:
 
 def said(group: str, folder: Path) -> Iterator[str]:
     """Every command of a group and what it says, in a folder next to which nothing is."""
-    folder = folder / "work" / "here"
+    folder = folder / "inner" / "here"
     folder.mkdir(parents=True)
     write_inputs(folder)
     with chdir(folder), running_judge() as judge, pytest.MonkeyPatch.context() as patch:
@@ -310,7 +310,7 @@ def said(group: str, folder: Path) -> Iterator[str]:
 def lines_of(group: str, folder: Path) -> list[str]:
     text = (
         "\n".join(said(group, folder))
-        .replace(str(folder / "work" / "here"), "FOLDER")
+        .replace(str(folder / "inner" / "here"), "FOLDER")
         .replace(str(folder), "ABOVE")
     )
     for pattern, name in (*VARYING, *ALSO_VARYING):

@@ -146,7 +146,7 @@ MOST_GAIN = 1.4
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
 WRONG_FACTOR = 0.4
-"""What is left if the response has none of the numbers of a short reference, another family name, or negates it."""
+"""What is left if the response has none of the numbers of a short reference, names another person, or negates it."""
 KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5

@@ -76,7 +76,7 @@ def may_have_rank(text: str) -> bool:
 def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> frozenset[str]:
     """Those of the missing stems of a text that are in an amount that one of the others writes in another way."""
     has_amount = bool(others) and _may_be_of_amounts(missing) and may_have_amount(text)
-    has_rank = bool(others) and not _RANKS_BY_STEM.keys().isdisjoint(missing)
+    has_rank = bool(others) and not _STEMS_OF_RANKS.isdisjoint(missing)
     if not has_amount and not (has_rank and any(_RANK_IN_FIGURES.search(other.lower()) for other in others)):
         return frozenset()
     lacking = [(each.values, stems) for each in amounts(text) if (stems := missing & _stems(each.text))]
@@ -349,13 +349,12 @@ def _month(match: re.Match[str]) -> Iterator[_Value]:
 def _rank(match: re.Match[str]) -> Iterator[_Value]:
     """Of "third", "3rd" or "floor 3"; "a third" is a share, and "a second" a time."""
     rank = match["rank"]
-    before = match.string[max(0, match.start() - _LONGEST_BEFORE) : match.start()].split()
-    if (
-        rank.isdecimal()
-        or not before
-        or not (before[-1] in _NO_RANK_BEHIND.split() or before[-1].isdecimal())
-    ):
-        yield "rank", int(rank) if rank.isdecimal() else _RANKS[rank]
+    if rank.isdecimal():
+        yield "rank", int(rank)
+        return
+    before = match.string[max(0, match.start() - _LONGEST_BEFORE) : match.start()].split()[-1:]
+    if not before or not (before[0].isdecimal() or before[0] in _NO_RANK_BEHIND):
+        yield "rank", _RANKS[rank]
 
 
 def _code(match: re.Match[str]) -> Iterator[_Value]:
@@ -531,13 +530,13 @@ _RANKS = {
     )
     for number, word in enumerate(listed.split(), 1)
 }
-_NO_RANK_BEHIND = "a an one two three per each every ein eine einer pro un une una por cada"
+_NO_RANK_BEHIND = ONES.union(_VALUES, ("a", "an", "per", "each", "every", "einer", "pro", "por", "cada"))
 _LONGEST_BEFORE = 10
 _RANKED = "floor|level|step|stage|option|platform|number|stock|etage|stufe|piso|planta|nivel"
 _RANK_IN_FIGURES = re.compile(
     rf"\d\d?(?:st|nd|rd|th|er|re|e|eme|ème|º|ª|\.? (?:{_RANKED}))\b|(?:{_RANKED}) \d"
 )
-_RANKS_BY_STEM = {stem(word): number for word, number in _RANKS.items()}
+_STEMS_OF_RANKS = frozenset(map(stem, _RANKS))
 _OFTEN = "once twice thrice einmal zweimal dreimal"
 _NOON, _MIDNIGHT = "noon|midi|mittags?|mediodia", "midnight|minuit|mitternachts?|medianoche"
 _MONTH_NUMBERS = {word[:3]: number for word, number in MONTH_NUMBERS.items()} | {
