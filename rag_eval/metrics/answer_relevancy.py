@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from rag_eval.judge.calls import Call, Message, room_for, with_history
@@ -170,7 +171,9 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         is_answer = kind is not None and kind.is_given(answer, case.query)
         if share < 1 and is_brief(answer):
             is_short = _is_short(answer, said, case.query)
-            source = _source(answer, said, case) if is_short else _source_of_clause(answer, share, case)
+            # Beyond its value, a source only tells whether it may hold an answer of the kind that is asked for.
+            least = share if kind is None or not kind.is_certain or is_answer else 0.0
+            source = _source(answer, said, case) if is_short else _source_of_clause(answer, share, least, case)
             share = max(share, source.value)
             is_answer = is_answer or (source.held > 0 and source.is_closest)
             if share < BARE_SHARE and is_short and _is_bare(answer, said, case, source):
@@ -252,31 +255,41 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
     return best
 
 
-def _source_of_clause(answer: str, share: float, case: Case) -> _Source:
+def _source_of_clause(answer: str, share: float, least_value: float, case: Case) -> _Source:
     """That of the clause of an answer which is worth most with it, of those that are as short as a short response.
 
-    Chunks that have no greater share of the query's words than the answer itself are left out.
+    Chunks that have no greater share of the query's words than the answer itself are left out; and so may be a source
+    of no greater value than `least_value`.
     """
     chunks = case.chunks or ()
     best = _Source(query_stems(case.query), chunks)
     likely = [
-        (chunk, reading.stems)
-        for chunk, reading in zip(chunks, read_all(chunks), strict=True)
-        if find_similar(best.asked, reading.stems).share > share
+        (chunk, reading.stems, in_chunk)
+        for chunk, reading, in_chunk in zip(chunks, read_all(chunks), _shares(case.query, chunks), strict=True)
+        if in_chunk > share
     ]
     for clause in _CLAUSES.split(answer) if likely else ():
         said = content_stems(clause)
         least = _LEAST_SHARE_OF_SOURCE * len(said)
         if len(said) < 2 or not _is_short(clause, said, case.query):
             continue
-        for chunk, stems in likely:
-            for sentence in sentences_in(chunk) if len(said & stems) >= least else ():
+        for chunk, stems, in_chunk in likely:
+            n_common = len(said & stems)
+            is_likely = n_common >= least and n_common * in_chunk > max(best.value, least_value) * len(said)
+            for sentence in sentences_in(chunk) if is_likely else ():
                 n_found = len(said & sentence.stems)
                 if n_found >= least and n_found > best.value * len(said):
                     found = find_similar(best.asked, sentence.stems).share
                     one = best._replace(share=found, held=n_found / len(said))
                     best = max(best, one, key=lambda source: source.value)
     return best
+
+
+@lru_cache(maxsize=2)  # the bots of a row
+def _shares(query: str, chunks: tuple[str, ...]) -> list[float]:
+    """0..1: of the query's words that each chunk has."""
+    asked = query_stems(query)
+    return [find_similar(asked, reading.stems).share for reading in read_all(chunks)]
 
 
 _CLAUSES = re.compile(r"[,;:.!?](?:\s|\Z)|[、，；。！？]|\s[–—-]\s")

@@ -177,8 +177,7 @@ def normalise(text: str) -> str:
     """The text in lower case with compatibility forms, accents and vowel points folded away."""
     if text.isascii():
         return text.lower()
-    text = _with_whole_numbers(text)
-    text = text.replace("’", "'")
+    text = _with_whole_numbers(text).replace("’", "'")
     if any(map(text.__contains__, _FRACTIONS)):
         text = _FRACTION.sub(lambda match: f"{match[1] or 0}.{_FRACTIONS[match[2]]}", text)
     if _OTHER_DIGIT.search(text):
@@ -296,12 +295,10 @@ def _spaced(text: str) -> str:
 
 
 def _with_whole_numbers(text: str) -> str:
-    """The text without the narrow or fixed space within a number, "1 500", and without any in "1 ½"."""
-    if text.isascii():
+    """The text without the narrow or fixed space within a number: "1 500"."""
+    if text.isascii() or not any(map(text.__contains__, _NARROW_SPACES)):  # faster than a search for all of them
         return text
-    if any(map(text.__contains__, _NARROW_SPACES)):  # faster than a search for all of them
-        text = _SPACE_IN_NUMBER.sub("", text)
-    return _SPACE_BEFORE_FRACTION.sub("", text) if any(map(text.__contains__, _FRACTIONS)) else text
+    return _SPACE_IN_NUMBER.sub("", text)
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
@@ -336,8 +333,13 @@ def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Readi
     return _reading(" ".join(pieces), pieces, stems_by_piece)
 
 
-def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
-    """The text of these pieces, an amount of several of them as one; then `stems_by_piece` is changed.
+def _with_fractions(text: str) -> str:
+    """The text without a space in "1 ½"."""
+    return _SPACE_BEFORE_FRACTION.sub("", text)
+
+
+def _reading(text: str, pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
+    """The text of these pieces, an amount of several of them as one; then both lists may be changed.
 
     A function word in capitals is a name ("the US", "Vitamin A") unless it begins the text or a title ("A Bell for
     Adano"), or follows a mark such as a colon.
@@ -347,6 +349,11 @@ def _reading(text: str, pieces: Sequence[str], stems_by_piece: list[tuple[str, .
     reading = Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
     if _IS_SEEN_AGAIN.isdisjoint(reading.stems):
         return reading
+    if not _FRACTION_STEMS.isdisjoint(reading.stems):
+        joined = _with_fractions(" ".join(pieces)).split()
+        if len(joined) < len(pieces):
+            pieces[:], stems_by_piece[:] = joined, _look_up(joined)
+            return _reading(text, pieces, stems_by_piece)
     if len(pieces) > 1 and not STOP_WORDS.isdisjoint(reading.stems):
         in_capitals = [place for place, stems in enumerate(stems_by_piece) if type(stems) is _Name]
         is_heading = bool(in_capitals) and _is_heading(reading)
@@ -372,14 +379,14 @@ def _has_amount(reading: Reading) -> bool:
     """Whether it may have an amount of several pieces, told fast."""
     stems = reading.stems
     return (
-        not JOINING.isdisjoint(stems)
+        not _JOINING.isdisjoint(stems)
         or ("h" in stems and _HOURS.search(reading.text) is not None)
         or ("12" in stems and _AM in reading.text.lower())
     )
 
 
 def _reread(reading: Reading) -> Reading:
-    pieces = _split(reading.text)
+    pieces = _split(_with_fractions(reading.text))
     stems_by_piece = _look_up(pieces)
     _join_amounts(pieces, stems_by_piece)
     return Reading(reading.text, _content(stems_by_piece))
@@ -586,7 +593,11 @@ _MAY_BE_NAMES = frozenset(("May", "Will"))
 """Function words that are names of a month and of people as well."""
 _I = "I"
 """Always in capitals."""
-_IS_SEEN_AGAIN = STOP_WORDS | JOINING | {"12", "h"}
+_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
+"""Decimals of "1½", by its sign."""
+_FRACTION_STEMS = frozenset(f"0.{decimals}" for decimals in _FRACTIONS.values())
+_JOINING = JOINING | _FRACTION_STEMS
+_IS_SEEN_AGAIN = STOP_WORDS | _JOINING | {"12", "h"}
 """Stems that mean something else where they are next to others."""
 _HOURS = re.compile(r" [hH] \d\d\b")
 _AM = " am"
@@ -645,10 +656,8 @@ _NAME_BOUNDARIES = frozenset(".!?:")
 _NARROW_SPACES = "\u00a0\u2009\u202f"
 _SPACE_IN_NUMBER = re.compile(f"[{_NARROW_SPACES}](?<=\\d.)(?=\\d{{3}}(?!\\d))")
 """Begins with what is searched fastest."""
-_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
-"""Decimals of "1½", by its sign."""
-_FRACTION = re.compile(f"(?:(?<!\\d)(\\d{{1,9}}))?([{''.join(_FRACTIONS)}])")
-_SPACE_BEFORE_FRACTION = re.compile(f" (?<=\\d.)(?=[{''.join(_FRACTIONS)}])")
+_FRACTION = re.compile(f"(?:(?<!\\d)(\\d{{1,9}})[ {_NARROW_SPACES}]?)?([{''.join(_FRACTIONS)}])")
+_SPACE_BEFORE_FRACTION = re.compile(f"[ {_NARROW_SPACES}](?<=\\d.)(?=[{''.join(_FRACTIONS)}])")
 _UNSPACED_ENDS = "。！？؟।။។៕"
 _UNSPACED_END = re.compile(f"[{_UNSPACED_ENDS}]")
 _ABBREVIATIONS = frozenset(

@@ -98,14 +98,16 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
 
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
+    joined = "".join(missing)
     # A number or a code is equal to another one or different from it.
-    beginnings = {word[:PREFIX] for word in missing - set(numbers(missing)) if len(word) >= PREFIX}
+    varied = missing if joined.isalpha() else missing - set(numbers(missing))
+    beginnings = {word[:PREFIX] for word in varied if len(word) >= PREFIX}
     # Looking through all of the text at once tells fast that most beginnings do not occur.
     written = " ".join(["", *given]) if beginnings else ""
     shared = {beginning for beginning in beginnings if f" {beginning}" in written}
     candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
     alike = {word for other in candidates for word in missing if _is_alike(word, other)}
-    if not "".join(missing).isascii():
+    if not joined.isascii():
         alike |= _alike_by_root(missing, given) | _alike_by_neighbours(missing, found, given)
     return alike
 
