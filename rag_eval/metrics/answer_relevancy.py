@@ -173,7 +173,9 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             is_short = _is_short(answer, said, case.query)
             # Beyond its value, a source only tells whether it may hold an answer of the kind that is asked for.
             least = share if kind is None or not kind.is_certain or is_answer else 0.0
-            source = _source(answer, said, case) if is_short else _source_of_clause(answer, share, least, case)
+            source = (
+                _source(answer, said, case) if is_short else _source_of_clause(answer, share, least, case)
+            )
             share = max(share, source.value)
             is_answer = is_answer or (source.held > 0 and source.is_closest)
             if share < BARE_SHARE and is_short and _is_bare(answer, said, case, source):
@@ -265,7 +267,9 @@ def _source_of_clause(answer: str, share: float, least_value: float, case: Case)
     best = _Source(query_stems(case.query), chunks)
     likely = [
         (chunk, reading.stems, in_chunk)
-        for chunk, reading, in_chunk in zip(chunks, read_all(chunks), _shares(case.query, chunks), strict=True)
+        for chunk, reading, in_chunk in zip(
+            chunks, read_all(chunks), _shares(case.query, chunks), strict=True
+        )
         if in_chunk > share
     ]
     for clause in _CLAUSES.split(answer) if likely else ():

@@ -384,11 +384,12 @@ def _is_code(word: str) -> bool:
 
 def compact(text: str) -> str:
     """The text with each citation that has white space or a link in it as `[1,2]`, so that it is one piece."""
-    is_square = "[" in text or "【" in text
-    if not is_square and "(" not in text:
-        return text
-    is_spaced = (is_square and _SPACED.search(text)) or _SPACED_ROUND.search(text)
-    if not is_spaced and not (is_square and _may_be_broad(text) and _BROAD.search(text)):
+    is_spaced = (
+        ("[" in text and _IN_SQUARE.search(text))
+        or ("(" in text and _IN_ROUND.search(text))
+        or ("【" in text and _IN_LENTICULAR.search(text))
+    )
+    if not is_spaced:
         return text
     parts: list[str] = []
     last = 0
@@ -405,19 +406,15 @@ def places_of(text: str, sign: str, start: int = 0) -> Iterator[int]:
         place = text.find(sign, place + 1)
 
 
-def _may_be_broad(text: str) -> bool:
-    """Whether `_BROAD` is worth its time: these are found without a look at each digit."""
-    return "](http" in text or "\\[" in text or "†" in text
-
-
-_SPACED = re.compile(
+# A pattern that begins with one sign is searched many times as fast as one that begins with one of several.
+_IN_SQUARE = re.compile(
     r"\[(?=[^\d\]\n]{0,30}+\d)"
     r"(?:\d{1,3}(?:\s?[,;–-]\s|\s[,;–-]|(?:\s?[,;–-]\s?\d{1,3}){0,20}[,;–-]\s| \])| \d"
-    rf"| ?{SOURCE_NAME}\d)"
+    rf"| ?{SOURCE_NAME}\d|(?<=\\\[)\d|\[?\^?\d{{1,3}}\^?\]{{1,2}}\(https?://)"
 )
-_SPACED_ROUND = re.compile(rf"\((?=[sScCpPqQfFbB][^\W\d_]{{3,8}}+ #?\d){_SPOKEN}\d")
-"""Apart, because a pattern with one first sign is searched many times as fast as one with two."""
-_BROAD = re.compile(r"\\\[\d|\d\^?\]{1,2}\(https?://|【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s")
+"""Citations of several pieces, or with a link."""
+_IN_ROUND = re.compile(rf"\((?=[sScCpPqQfFbB][^\W\d_]{{3,8}}+ #?\d){_SPOKEN}\d")
+_IN_LENTICULAR = re.compile(r"【\d{1,3}(?::\d{1,3})?†[^】\n]{0,80}?\s")
 NO_WORD = re.compile(
     rf"\[(?:\^|{SOURCE_NAME})?\d++\^?(?:\s?[,;\-–]\s*+\d++)*+\]"
     r"|【\d{1,3}(?::\d{1,3})?(?:†[^】\n]{0,80})?】"

@@ -296,7 +296,9 @@ def _spaced(text: str) -> str:
 
 def _with_whole_numbers(text: str) -> str:
     """The text without the narrow or fixed space within a number: "1 500"."""
-    if text.isascii() or not any(map(text.__contains__, _NARROW_SPACES)):  # faster than a search for all of them
+    if text.isascii() or not any(
+        map(text.__contains__, _NARROW_SPACES)
+    ):  # faster than a search for all of them
         return text
     return _SPACE_IN_NUMBER.sub("", text)
 

@@ -3,14 +3,11 @@
 import re
 
 from rag_eval.metrics.offline.refusals import (
-    BEGINNING,
-    FOUND_BEGINNINGS,
-    NO_OR_NOTHING_BEGINNINGS,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
     all_wordings,
-    search_patterns,
+    likely_searches,
     unspaced_wordings,
     with_no,
 )
@@ -67,9 +64,6 @@ def _found_nothing(response: Reading) -> bool:
     text = " ".join(normalise(sentence[0]).split())
     if text.count(" ") >= _SENTENCE_WORDS:
         return False
-    beginnings = set(BEGINNING.findall(text))
-    if not (FOUND_BEGINNINGS & beginnings and NO_OR_NOTHING_BEGINNINGS & beginnings):  # most often
-        return False
     is_bare = text.count(" ") < _BARE_WORDS
     return any(
         words.found.search(text)
@@ -77,7 +71,7 @@ def _found_nothing(response: Reading) -> bool:
             (words.no.search(text) and words.sought.search(text))
             or (words.nothing.search(text) and (is_bare or words.about.search(text)))
         )
-        for words in search_patterns()
+        for words in likely_searches(text)
     ) and not _goes_on(response, sentence.end())
 
 

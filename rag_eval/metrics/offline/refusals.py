@@ -6,8 +6,9 @@ each refusal of the language contains, so that other texts need not be searched.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from rag_eval.texts.words import NEGATION, stem, words
@@ -333,10 +334,17 @@ def unspaced_wordings() -> re.Pattern[str]:
     return re.compile("|".join(UNSPACED.values()))
 
 
+def likely_searches(sentence: str) -> Iterator["_Patterns"]:
+    """What a sentence about a vain search contains, in the languages in which it may be one; most often in none."""
+    beginnings = set(_BEGINNING.findall(sentence))
+    for language, (found, no_or_nothing) in _BEGINNINGS.items() if _FOUND & beginnings else ():
+        if found & beginnings and no_or_nothing & beginnings:
+            yield _search_patterns(language)
+
+
 @cache
-def search_patterns() -> tuple["_Patterns", ...]:
-    """Of each language, what a sentence about a vain search contains."""
-    return tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
+def _search_patterns(language: str) -> "_Patterns":
+    return _Patterns(*map(_any_of, SEARCHES[language]))
 
 
 def _any_of(listed: str) -> re.Pattern[str]:
@@ -347,15 +355,18 @@ def _any_of(listed: str) -> re.Pattern[str]:
 
 _WHOLE = 3
 """Letters of a word that is no beginning of another one."""
-BEGINNING = re.compile(rf"\b\w{{1,{_WHOLE + 1}}}")
+_BEGINNING = re.compile(rf"\b\w{{1,{_WHOLE + 1}}}")
 
 
-def _beginnings(listed: Iterable[str]) -> frozenset[str]:
-    words_ = (unicodedata.normalize("NFC", word).replace("_", " ") for word in " ".join(listed).split())
-    found = map(BEGINNING.search, words_)
+def _beginnings(listed: str) -> frozenset[str]:
+    words_ = (unicodedata.normalize("NFC", word).replace("_", " ") for word in listed.split())
+    found = map(_BEGINNING.search, words_)
     return frozenset(beginning[0] for beginning in found if beginning)
 
 
-FOUND_BEGINNINGS = _beginnings(search.found for search in SEARCHES.values())
-NO_OR_NOTHING_BEGINNINGS = _beginnings(f"{search.no} {search.nothing}" for search in SEARCHES.values())
-"""Of the words of all languages for what a search found, and for no and nothing."""
+_BEGINNINGS = {
+    language: (_beginnings(search.found), _beginnings(f"{search.no} {search.nothing}"))
+    for language, search in SEARCHES.items()
+}
+"""Of the words for what a search found, and for no and nothing."""
+_FOUND = frozenset(chain.from_iterable(found for found, _ in _BEGINNINGS.values()))
