@@ -59,11 +59,10 @@ def _found_nothing(response: Reading) -> bool:
     sentence = _SENTENCE.match(response.text)
     if sentence is None or sentence.end() - sentence.start() > _WITHIN:
         return False
-    if len(sentence[0].split()) > _SENTENCE_WORDS:  # told before it is normalised
+    pieces = sentence[0].split()
+    if len(pieces) > _SENTENCE_WORDS:
         return False
-    text = " ".join(normalise(sentence[0]).split())
-    if text.count(" ") >= _SENTENCE_WORDS:
-        return False
+    text = normalise(" ".join(pieces))
     is_bare = text.count(" ") < _BARE_WORDS
     return any(
         words.found.search(text)
