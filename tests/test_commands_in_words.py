@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import azure
-from fake_judge import FakeJudge, Request, completion, error, running_judge
+from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
 from files import write_table
 from test_whole_report import FACTS, FILES, RUBRIC, VARYING, script
 
@@ -160,6 +160,14 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "doctor",
         "doctor --probe",
     ),
+    "an endpoint that hesitates": (
+        "a.csv --rows 2-2 --debug --config one.ini -o one.xlsx --json one.json",
+        "a.csv --rows 3-3 --debug --config one.ini -o two.xlsx --temperature 0.5 --fresh",
+        "a.csv --rows 2-3 --debug --config one.ini -o one.xlsx --json one.json -q",
+        "a.csv --rows 2-3 --judge offline --debug -o one.xlsx -q",
+        "doctor --config one.ini --probe",
+        "cache show",
+    ),
     "the doctor": (
         "doctor --judge offline",
         "doctor --judge offline --all --config priced.ini",
@@ -214,6 +222,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 ALSO_VARYING = (
+    (r"DATE,\d+", "DATE"),
     (r"python -m pytest\.rag-eval", "rag-eval"),
     (r"(?m)^1 of 1 row finished after .*\n", ""),
     (r"(Processes: ).* cores", r"\1N"),
@@ -239,6 +248,8 @@ INI = {
     "cut.ini": "provider = azure\n[judge\n= 5\n",
     "odd.ini": "[evaluation]\nmax_rows = 0\nmin_coverage = 2\nlooks = 0.5, 0.4\n[limits]\nlong_prompts = cut\n"
     "[privacy]\nredact = names\n[thresholds]\nrqs = 1\nfaithfulness = -1\n[azure]\ntemperature = warm\n",
+    "one.ini": "[judge]\nprovider = azure\n[evaluation]\nparallel = no\n[prices]\n"
+    "input = 3\noutput = 12\n[metrics]\ntoxicity = yes\n",
     "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
     "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
 }
@@ -271,6 +282,17 @@ def write_inputs(folder: Path) -> None:
     (folder / "rubric.json").write_bytes(to_json(RUBRIC))
 
 
+def hesitations() -> Iterator[Answer]:
+    """What can be asked for again at once, a request at a time."""
+    wait = {"retry-after-ms": "3", "x-ratelimit-remaining-requests": "0", "x-request-id": "r-1"}
+    yield error(429, "rate_limit_exceeded", "Slow down.", **wait)
+    yield completion('{"n": ', finish="length")
+    yield completion("{}")
+    yield completion('{"n": 1}')
+    yield Answer(200, b"<html>", {"content-type": "text/html"})
+    yield error(503, "overloaded", "Try again in 2ms.", **{"retry-after-ms": "2"})
+
+
 def answers(judge: FakeJudge, group: str) -> None:
     if group == "an endpoint that fails":
 
@@ -286,6 +308,8 @@ def answers(judge: FakeJudge, group: str) -> None:
         judge.always = fail
     else:
         judge.always = script
+    if group == "an endpoint that hesitates":
+        judge.faults.extend([completion("OK"), *hesitations()])
 
 
 def said(group: str, folder: Path) -> Iterator[str]:
@@ -304,7 +328,27 @@ def said(group: str, folder: Path) -> Iterator[str]:
             out = StringIO()
             with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as ended:
                 cli.main()
-            yield from (f"$ rag-eval {command}", *out.getvalue().splitlines(), f"exit {ended.value.code}", "")
+            yield from (f"$ rag-eval {command}", *out.getvalue().splitlines(), *sent(judge))
+            yield from (f"exit {ended.value.code}", "")
+
+
+def sent(judge: FakeJudge) -> Iterator[str]:
+    """The requests of a command: how many of each task, and the forms that they had."""
+    if judge.requests:
+        yield f"sent: {dict(sorted(judge.tasks().items()))}"
+        yield from sorted({f"  {each.path} {settings_of(each)}" for each in judge.requests})
+    judge.requests.clear()
+
+
+def settings_of(request: Request) -> dict[str, object]:
+    """All but the texts, and the headers but for those of any request."""
+    form = request.body.get("response_format", {})
+    roles = [message["role"] for message in request.body["messages"]]
+    headers = {
+        name for name in map(str.lower, request.headers) if not name.startswith(("x-stainless", "content-l"))
+    }
+    kept = {name: value for name, value in request.body.items() if name not in ("messages", "max_tokens")}
+    return {**kept, "roles": roles, "response_format": form.get("type"), "headers": sorted(headers)}
 
 
 def lines_of(group: str, folder: Path) -> list[str]:
