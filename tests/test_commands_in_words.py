@@ -168,6 +168,43 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "doctor --config one.ini --probe",
         "cache show",
     ),
+    "estimates": (
+        "a.csv --rows 2-4 --config priced.ini --max-calls 9 -q --json r.json",
+        "a.csv --rows 2-5 --dry-run --config priced.ini",
+        "a.csv --rows 2-5 --dry-run --config priced.ini --retry-errors --prompts single",
+        "a.csv --rows 2-5 --dry-run --config priced.ini --fresh --max-cost 0.01",
+        "a.csv --dry-run --config priced.ini --head-to-head --max-minutes 1",
+        "a.csv --dry-run --config priced.ini --until-clear --samples 3",
+        "a.csv --dry-run --config priced.ini --judge openai --batch",
+        "r.json --dry-run --head-to-head all --config timed.ini -o r.xlsx",
+        "inputs -o out --dry-run --shard-rows 3 --config priced.ini",
+        "a.csv b.csv -o out --dry-run --config timed.ini",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --dry-run --head-to-head -o c.xlsx",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 --max-calls 70 -o c.xlsx --json c.json",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 -o c.xlsx --json c.json --html c.html",
+        "compare-judges a.csv --a priced.ini --judge-b offline --rows 2-4 -o c.xlsx --head-to-head",
+    ),
+    "shards of an LLM judge": (
+        "inputs -o out --shard-rows 3 --config priced.ini --max-calls 30 --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --dry-run",
+        "report out --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --max-cost 0.0001",
+        "inputs -o out --shard-rows 3 --config priced.ini --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --retry-errors",
+        "inputs -o out --shard-rows 3 --config priced.ini --show",
+        "inputs -o out --shard-rows 3 --config priced.ini --fresh --head-to-head",
+        "cases out --where failure_modes=Hallucination -o some.xlsx",
+        "cases out --where 'rqs >= 0.9' --where Kind=rules -o some.csv",
+        "report out --fail-under rqs=0.9 --html out.html",
+    ),
+    "looks": (
+        "long.csv --judge offline --until-clear -o l.xlsx --json l.json",
+        "long.csv --judge offline --report-only -o l.xlsx --until-clear",
+        "long.csv --judge offline --until-clear --config three.ini -o m.xlsx --fail-under rqs=0.5",
+        "long.csv --judge offline -o l.xlsx --rows 2-9",
+        "a.csv --judge offline --until-clear --config three.ini",
+        "b.csv --judge offline --until-clear --config three.ini --against a.csv -o n.xlsx",
+    ),
     "the doctor": (
         "doctor --judge offline",
         "doctor --judge offline --all --config priced.ini",
@@ -250,6 +287,9 @@ INI = {
     "[privacy]\nredact = names\n[thresholds]\nrqs = 1\nfaithfulness = -1\n[azure]\ntemperature = warm\n",
     "one.ini": "[judge]\nprovider = azure\n[evaluation]\nparallel = no\n[prices]\n"
     "input = 3\noutput = 12\n[metrics]\ntoxicity = yes\n",
+    "timed.ini": "[judge]\nprovider = azure\nprompt_tokens_per_second = 900\nreply_tokens_per_second = 20\n"
+    "[evaluation]\nparallel = no\n[prices]\ninput = 1\noutput = 2\n[metrics]\ntoxicity = yes\n",
+    "three.ini": "[evaluation]\nlooks = 0.3, 0.6\n",
     "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
     "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
 }
@@ -272,6 +312,13 @@ def write_inputs(folder: Path) -> None:
             for number, (query, truth, kind) in enumerate(FACTS[:8])
         ]
         write_table(folder / name, HEADER, *lines)
+        if name == "a.csv":
+            many = [
+                (f"{line[0]} {n}", *line[1:3], line[3 - n % 3 // 2], *line[4:])
+                for n in range(6)
+                for line in lines
+            ]
+            write_table(folder / "long.csv", HEADER, *many)
         (folder / "inputs").mkdir(exist_ok=True)
         write_table(folder / "inputs" / name, HEADER, *lines[:shift])
     (folder / "empty").mkdir()
@@ -296,14 +343,12 @@ def hesitations() -> Iterator[Answer]:
 def answers(judge: FakeJudge, group: str) -> None:
     if group == "an endpoint that fails":
 
-        def fail(request: Request) -> object:
+        def fail(request: Request) -> Answer | None:
             if "Ada Lovelace" in request.prompt:
                 return completion("I cannot say.")
-            return (
-                error(400, "content_filter", "The prompt was filtered.")
-                if "museum" in request.prompt
-                else None
-            )
+            if "museum" in request.prompt:
+                return error(400, "content_filter", "The prompt was filtered.")
+            return None
 
         judge.always = fail
     else:
@@ -368,7 +413,7 @@ def recorded(group: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "group", [pytest.param(name, marks=pytest.mark.slow if name == "shards" else ()) for name in GROUPS]
+    "group", [pytest.param(name, marks=pytest.mark.slow if "shards" in name else ()) for name in GROUPS]
 )
 def test_commands_say_what_they_said(tmp_path: Path, group: str) -> None:
     assert lines_of(group, tmp_path) == recorded(group)
