@@ -180,8 +180,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "inputs -o out --dry-run --shard-rows 3 --config priced.ini",
         "a.csv b.csv -o out --dry-run --config timed.ini",
         "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --dry-run --head-to-head -o c.xlsx",
-        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 --max-calls 70 -o c.xlsx --json c.json",
-        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 -o c.xlsx --json c.json --html c.html",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 --max-calls 70 -o c.xlsx",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 -o c.xlsx --html c.html",
         "compare-judges a.csv --a priced.ini --judge-b offline --rows 2-4 -o c.xlsx --head-to-head",
     ),
     "shards of an LLM judge": (
