@@ -680,6 +680,7 @@ def test_the_chart_breaks_between_runs_that_are_not_comparable(
     assert [series.yVal.numRef.f for series in chart.series] == [
         "Runs!$C$2:$C$3", "Runs!$C$4", "Runs!$C$5:$C$6", "Runs!$C$7",
     ]  # fmt: skip
+    assert [entry.idx for entry in chart.legend.legendEntry if entry.delete] == [1, 3]
     [line, _] = re.findall(r'class="line"[^>]* d="([^"]*)"', (tmp_path / "all.html").read_text())
     assert (line.count("M"), line.count("L")) == (1, 1)
 

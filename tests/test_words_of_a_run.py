@@ -97,6 +97,12 @@ def test_what_is_to_be_known_of_a_run(changes: dict[str, object], paragraph: str
     assert [each for each in told if paragraph in each] != [], told
 
 
+def test_the_first_twelve_notes_are_told() -> None:
+    facts = facts_of("A", 1, notes=tuple(f"note {n}" for n in range(14)))
+    told = details(facts, summary_of(run_of(0.5), facts), ())
+    assert [each for each in told if "note" in each][:13] == [*facts.notes[:12], "… and 2 more notes."]
+
+
 def test_a_toxicity_that_is_not_judged_makes_no_cell_red() -> None:
     facts = facts_of("A", 1, metrics=tuple(METRIC_LABELS))
     off = Score.not_applicable(TOXICITY, "switched off")
