@@ -114,6 +114,16 @@ def test_a_file_that_is_gone_is_no_error(client: BatchClient) -> None:
     assert client.batch("batch-9") is None
 
 
+@pytest.mark.parametrize("refusal", [error(401, "invalid_api_key", "no"), error(400, "bad", "no")])
+def test_a_file_that_is_refused_is_not_taken_for_gone(
+    server: BatchServer, client: BatchClient, refusal: Answer
+) -> None:
+    name = server.keep("out", GOOD)
+    server.hook = lambda event: refusal
+    with pytest.raises(RunStoppedError):
+        client.download(name, ResultLines(io.BytesIO(), "k"), 1000)
+
+
 def test_an_endpoint_that_takes_no_expiry_gets_none(server: BatchServer, client: BatchClient) -> None:
     refusal = error(400, "unknown_parameter", "Unknown parameter: 'expires_after'.")
     refused = iter([refusal])
