@@ -7,7 +7,7 @@ differs before you keep it.
 import difflib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from test_outcomes import CALL
 
 from rag_eval.errors import RefusedReplyError
 from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.outcomes import Completion, Fault, oversized, timed_out, unreachable
 from rag_eval.judge.quota import asked_wait, read_quotas
 from rag_eval.judge.replies import json_of, read_reply
@@ -189,6 +190,13 @@ def told() -> Iterator[str]:
         except RefusedReplyError as error:
             said = f"{error.code}: {error}"
         yield f"{reply[:60]!r}: {said}"
+    for messages in ((Message("user", "Rate it."),), (Message("system", "Rate."), Message("user", "It."))):
+        call: Call[Any] | None = replace(CALL, messages=messages, tries=4)
+        for text in ("one", "two", "three", "four"):
+            call = call and call.corrected(RefusedReplyError("unparseable", f"{text} is no number", text))
+            yield f"after {text}: {call and ([message.text for message in call.messages], call.refused)}"
+    once = CALL.corrected(RefusedReplyError("unparseable", "no", "same"))
+    yield f"the same again: {once and once.corrected(RefusedReplyError('unparseable', 'no', 'same'))}"
     yield words(timed_out(2.5))
     yield words(oversized(2_500_000))
     for error in (

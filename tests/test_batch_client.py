@@ -15,16 +15,19 @@ import pytest
 from batch_server import BatchServer, running_batches
 from conftest import KEY
 from fake_judge import Answer, error, json_answer
+from test_outcomes import CALL
 from test_transport import Notebook
 
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError, _read
 from rag_eval.judge.batches.lines import NOT_MADE, ResultLines, read_result, request_line
 from rag_eval.judge.batches.outbox import BatchLimits, Outbox, Parcel
 from rag_eval.judge.batches.queue import BatchQueue
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.connection import Response
-from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.endpoint import Dialect, Endpoint
+from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
 from rag_eval.store.batch_records import (
@@ -109,6 +112,16 @@ def test_a_file_that_is_gone_is_no_error(client: BatchClient) -> None:
     assert not client.download("out-9", ResultLines(io.BytesIO(), ""), 10)
     assert client.delete("out-9")
     assert client.batch("batch-9") is None
+
+
+@pytest.mark.parametrize("refusal", [error(401, "invalid_api_key", "no"), error(400, "bad", "no")])
+def test_a_file_that_is_refused_is_not_taken_for_gone(
+    server: BatchServer, client: BatchClient, refusal: Answer
+) -> None:
+    name = server.keep("out", GOOD)
+    server.hook = lambda event: refusal
+    with pytest.raises(RunStoppedError):
+        client.download(name, ResultLines(io.BytesIO(), "k"), 1000)
 
 
 def test_an_endpoint_that_takes_no_expiry_gets_none(server: BatchServer, client: BatchClient) -> None:
@@ -893,3 +906,50 @@ def test_an_answer_without_an_end_is_refused() -> None:
     assert isinstance(found, Fault)
     assert (found.action, found.code) == (Action.REJECT, "oversized")
     assert _read(Response(200, {}, "{}", "/v1/batches"), is_file=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("replies", "changes", "limit"),
+    [
+        ([], {}, 400),
+        ([20], {}, 220),
+        ([90] * 5, {}, 270),
+        ([30] * 10, {}, 128),
+        ([90] * 10, {}, 180),
+        ([20, *[90] * 19], {}, 180),
+        ([90] * 10, {"attempts": 3}, 180),
+        ([90] * 10, {"attempts": 2}, 400),
+        ([300], {}, 400),
+        ([90] * 10, {"number": 1}, 400),
+        ([90] * 10, {"number": 1, "room": 1600, "cut_at": 150}, 600),
+        ([90] * 10, {"number": 1, "room": 1600, "cut_at": 50}, 400),
+        ([9000], {"limit": "max_completion_tokens"}, 400),
+        ([90] * 10, {"limit": "max_completion_tokens"}, 45),
+    ],
+)
+def test_under_a_cap_replies_may_be_somewhat_longer_than_those_before(
+    server: BatchServer, replies: list[int], changes: dict[str, Any], limit: int
+) -> None:
+    """`limit` is what is left for the reply itself if the model thinks before it writes."""
+    endpoint = replace(Endpoint("openai", server.url, KEY, "m"), max_attempts=changes.get("attempts", 5))
+    answered = {
+        str(n): CallRecord(str(n), "", "job", CALL.task, "m", CallState.ANSWERED, "", 300 + n, tokens)
+        for n, tokens in enumerate(replies)
+    }
+    dialect = Dialect(changes.get("limit", "max_tokens"))
+    limiter = Limiter(1, sleep=lambda seconds: None, clock=lambda: 0.0)
+    attempt = Attempt(
+        replace(CALL, max_tokens=400), Deployment("m", dialect, limiter), number=changes.get("number", 0)
+    )
+    attempt.max_tokens, attempt.cut_at = changes.get("room", 400), changes.get("cut_at", 0)
+    most = BatchLimits(url="/v1", most_requests=9, most_bytes=10_000)
+    with Outbox(endpoint, most, Budget(), "job", answered) as outbox:
+        for key in answered:
+            outbox.learn(key, CALL, "m")
+        outbox.add("key", attempt, is_settled=True)
+        (parcel,) = outbox.parcels
+        parcel.file.seek(0)
+        sent = json.loads(parcel.file.read())["body"]
+        (call,) = parcel.calls
+    assert sent[dialect.token_limit] == call.completion_tokens == dialect.reply_limit(limit)
+    assert call.prompt_tokens == (300 + 16 if replies else dialect.most_prompt_tokens(CALL))

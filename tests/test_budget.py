@@ -25,6 +25,8 @@ from fake_judge import (
 from files import write_table
 
 from rag_eval.cli.terminal import duration
+from rag_eval.configuration.effective import prices_of
+from rag_eval.configuration.loading import load_settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.answers import read_body
 from rag_eval.judge.budget import Budget, Price, minutes
@@ -593,3 +595,18 @@ def test_a_cost_that_is_just_the_cap_is_allowed() -> None:
 def test_a_cap_that_makes_no_sense_is_refused(run_cli: Run, tmp_path: Path, option: tuple[str, str]) -> None:
     sheet_of(tmp_path / "in.xlsx")
     assert run_cli("in.xlsx", *option).code == 2
+
+
+@pytest.mark.parametrize(
+    ("is_on", "deployment", "known"),
+    [(True, "t", {"m": 3.0, "t": 5.0}), (True, "m", {"m": 3.0}), (False, "t", {"m": 3.0})],
+)
+def test_a_deployment_of_its_own_has_its_own_price(
+    is_on: bool, deployment: str, known: dict[str, float]
+) -> None:
+    overrides = {
+        "judge.provider": "openai", "openai.model": "m", "toxicity.deployment": deployment, "metrics.toxicity": is_on,
+        "prices.input": 3.0, "prices.output": 4.0, "prices.toxicity_input": 5.0, "prices.toxicity_output": 6.0,
+    }  # fmt: skip
+    prices = prices_of(load_settings(None, overrides, {}, Path()).settings)
+    assert {name: price.prompt for name, price in prices.items()} == known

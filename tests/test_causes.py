@@ -19,7 +19,18 @@ from report_cases import THRESHOLDS, facts_of, plain_result
 
 from rag_eval.metrics.diagnosis import diagnose, limits_from
 from rag_eval.metrics.recommendations import NO_ACTION, advice_by_rule
-from rag_eval.records import FAILURES, METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
+from rag_eval.records import (
+    FAILURES,
+    METRIC_LABELS,
+    NO_CITATIONS,
+    NO_SUCH_CHUNK,
+    WRONG_CHUNK,
+    Case,
+    CaseResult,
+    Evidence,
+    FailureMode,
+    Score,
+)
 from rag_eval.results.causes import BotCauses, Cause, CauseTally, cause_words, fix_words
 from rag_eval.results.scoring import doc_recall, failure_modes
 from rag_eval.results.tallies import Tallies
@@ -484,3 +495,16 @@ def test_gold_documents_that_were_not_retrieved_matter_only_if_the_chunks_may_la
         ("missing_documents", 3, 4, (3, 4, 5)),
         ("unsupported", 1, 4, (2,)),
     ]
+
+
+@pytest.mark.parametrize("verdict", [WRONG_CHUNK, NO_SUCH_CHUNK, NO_CITATIONS])
+def test_what_is_wrong_with_citations_is_told_by_its_reason_or_else_its_text(verdict: str) -> None:
+    seen = (
+        Evidence("statement", "So it is [9].", verdict, False, "there are 2 chunks"),
+        Evidence("a", "b", verdict, False),
+    )
+    result = replace(
+        plain_result(), further={"citation_precision": Score.scored("citation_precision", 0.0, "", seen)}
+    )
+    *_, found = diagnose(result, limits_from(THRESHOLDS, 0.5))
+    assert found.details == ["there are 2 chunks", "b"]

@@ -43,7 +43,8 @@ def test_config_ini_is_the_example_and_for_its_owner_alone(rag_eval: Run, tmp_pa
     finally:
         os.umask(before)
     assert (tmp_path / "config.ini").read_bytes() == EXAMPLE
-    assert stat.S_IMODE((tmp_path / "config.ini").stat().st_mode) == 0o600
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("config.ini", "answers.xlsx")]
+    assert modes == [0o600, 0o666]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.xlsx", "config.ini"]
 
 

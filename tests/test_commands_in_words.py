@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import azure
-from fake_judge import FakeJudge, Request, completion, error, running_judge
+from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
 from files import write_table
 from test_whole_report import FACTS, FILES, RUBRIC, VARYING, script
 
@@ -57,6 +57,9 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --judge offline --config nothing.ini",
         "a.csv --judge offline --config bad.ini",
         "a.csv --judge azure",
+        "a.csv --judge offline --config mapped.ini --map Kind=ignore --show --rows 2-2",
+        "a.csv --judge offline --config mapped.ini --map Kinds=ignore",
+        "test.csv --judge offline --config mapped.ini --map Query=context",
         "a.csv --judge offline --max-cost 1",
         "a.csv --judge offline --prompts single --samples 2 --redact",
         "a.csv b.csv --judge offline -o report.xlsx",
@@ -150,6 +153,9 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --head-to-head --rows 2-6 -o pairs.xlsx --json pairs.json",
         "a.json --head-to-head all -o pairs.xlsx --max-calls 3",
         "review pairs.json --pairs --cases 4 -o pairs_review.xlsx",
+        "review a.json --metrics speed",
+        "review a.json --metrics toxicity",
+        "review a.json --metrics 'Answer Relevancy' --cases 5 -o relevancy.xlsx",
         "cache show",
         "cache prune --older-than 30",
         "cache prune",
@@ -159,6 +165,51 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --rows 2-4 -o failed.xlsx --retry-errors",
         "doctor",
         "doctor --probe",
+    ),
+    "an endpoint that hesitates": (
+        "a.csv --rows 2-2 --debug --config one.ini -o one.xlsx --json one.json",
+        "a.csv --rows 3-3 --debug --config one.ini -o two.xlsx --temperature 0.5 --fresh",
+        "a.csv --rows 2-3 --debug --config one.ini -o one.xlsx --json one.json -q",
+        "a.csv --rows 2-3 --judge offline --debug -o one.xlsx -q",
+        "doctor --config one.ini --probe",
+        "cache show",
+    ),
+    "estimates": (
+        "a.csv --rows 2-4 --config priced.ini --max-calls 9 -q --json r.json",
+        "a.csv --rows 2-5 --dry-run --config priced.ini",
+        "a.csv --rows 2-5 --dry-run --config priced.ini --retry-errors --prompts single",
+        "a.csv --rows 2-5 --dry-run --config priced.ini --fresh --max-cost 0.01",
+        "a.csv --dry-run --config priced.ini --head-to-head --max-minutes 1",
+        "a.csv --dry-run --config priced.ini --until-clear --samples 3",
+        "a.csv --dry-run --config priced.ini --judge openai --batch",
+        "r.json --dry-run --head-to-head all --config timed.ini -o r.xlsx",
+        "inputs -o out --dry-run --shard-rows 3 --config priced.ini",
+        "a.csv b.csv -o out --dry-run --config timed.ini",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --dry-run --head-to-head -o c.xlsx",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --rows 2-4 --max-calls 70 -o c.xlsx",
+        "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --max-minutes 0.5 --rows 2-4 -o c.xlsx",
+        "compare-judges a.csv --a priced.ini --judge-b offline --rows 2-4 -o c.xlsx --head-to-head",
+    ),
+    "shards of an LLM judge": (
+        "inputs -o out --shard-rows 3 --config priced.ini --max-calls 30 --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --dry-run",
+        "report out --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --max-cost 0.0001",
+        "inputs -o out --shard-rows 3 --config priced.ini --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --retry-errors",
+        "inputs -o out --shard-rows 3 --config priced.ini --show",
+        "inputs -o out --shard-rows 3 --config priced.ini --fresh --head-to-head",
+        "cases out --where failure_modes=Hallucination -o some.xlsx",
+        "cases out --where 'rqs >= 0.9' --where Kind=rules -o some.csv",
+        "report out --fail-under rqs=0.9 --html out.html",
+    ),
+    "looks": (
+        "long.csv --judge offline --until-clear -o l.xlsx --json l.json",
+        "long.csv --judge offline --report-only -o l.xlsx --until-clear",
+        "long.csv --judge offline --until-clear --config three.ini -o m.xlsx --fail-under rqs=0.5",
+        "long.csv --judge offline -o l.xlsx --rows 2-9",
+        "a.csv --judge offline --until-clear --config three.ini",
+        "b.csv --judge offline --until-clear --config three.ini --against a.csv -o n.xlsx",
     ),
     "the doctor": (
         "doctor --judge offline",
@@ -214,6 +265,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 ALSO_VARYING = (
+    (r"DATE,\d+", "DATE"),
     (r"python -m pytest\.rag-eval", "rag-eval"),
     (r"(?m)^1 of 1 row finished after .*\n", ""),
     (r"(Processes: ).* cores", r"\1N"),
@@ -239,6 +291,12 @@ INI = {
     "cut.ini": "provider = azure\n[judge\n= 5\n",
     "odd.ini": "[evaluation]\nmax_rows = 0\nmin_coverage = 2\nlooks = 0.5, 0.4\n[limits]\nlong_prompts = cut\n"
     "[privacy]\nredact = names\n[thresholds]\nrqs = 1\nfaithfulness = -1\n[azure]\ntemperature = warm\n",
+    "one.ini": "[judge]\nprovider = azure\n[evaluation]\nparallel = no\n[prices]\n"
+    "input = 3\noutput = 12\n[metrics]\ntoxicity = yes\n",
+    "timed.ini": "[judge]\nprovider = azure\nprompt_tokens_per_second = 900\nreply_tokens_per_second = 20\n"
+    "[evaluation]\nparallel = no\n[prices]\ninput = 1\noutput = 2\n[metrics]\ntoxicity = yes\n",
+    "mapped.ini": "[columns]\ncontext = Context, Topic\nlatency = Latency_Good\n",
+    "three.ini": "[evaluation]\nlooks = 0.3, 0.6\n",
     "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
     "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
 }
@@ -261,6 +319,13 @@ def write_inputs(folder: Path) -> None:
             for number, (query, truth, kind) in enumerate(FACTS[:8])
         ]
         write_table(folder / name, HEADER, *lines)
+        if name == "a.csv":
+            many = [
+                (f"{line[0]} {n}", *line[1:3], line[3 - n % 3 // 2], *line[4:])
+                for n in range(6)
+                for line in lines
+            ]
+            write_table(folder / "long.csv", HEADER, *many)
         (folder / "inputs").mkdir(exist_ok=True)
         write_table(folder / "inputs" / name, HEADER, *lines[:shift])
     (folder / "empty").mkdir()
@@ -271,21 +336,32 @@ def write_inputs(folder: Path) -> None:
     (folder / "rubric.json").write_bytes(to_json(RUBRIC))
 
 
+def hesitations() -> Iterator[Answer]:
+    """What can be asked for again at once, a request at a time."""
+    wait = {"retry-after-ms": "3", "x-ratelimit-remaining-requests": "0", "x-request-id": "r-1"}
+    yield error(429, "rate_limit_exceeded", "Slow down.", **wait)
+    yield completion('{"n": ', finish="length")
+    yield completion("{}")
+    yield completion('{"n": 1}')
+    yield Answer(200, b"<html>", {"content-type": "text/html"})
+    yield error(503, "overloaded", "Try again in 2ms.", **{"retry-after-ms": "2"})
+
+
 def answers(judge: FakeJudge, group: str) -> None:
     if group == "an endpoint that fails":
 
-        def fail(request: Request) -> object:
+        def fail(request: Request) -> Answer | None:
             if "Ada Lovelace" in request.prompt:
                 return completion("I cannot say.")
-            return (
-                error(400, "content_filter", "The prompt was filtered.")
-                if "museum" in request.prompt
-                else None
-            )
+            if "museum" in request.prompt:
+                return error(400, "content_filter", "The prompt was filtered.")
+            return None
 
         judge.always = fail
     else:
         judge.always = script
+    if group == "an endpoint that hesitates":
+        judge.faults.extend([completion("OK"), *hesitations()])
 
 
 def said(group: str, folder: Path) -> Iterator[str]:
@@ -304,7 +380,27 @@ def said(group: str, folder: Path) -> Iterator[str]:
             out = StringIO()
             with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as ended:
                 cli.main()
-            yield from (f"$ rag-eval {command}", *out.getvalue().splitlines(), f"exit {ended.value.code}", "")
+            yield from (f"$ rag-eval {command}", *out.getvalue().splitlines(), *sent(judge))
+            yield from (f"exit {ended.value.code}", "")
+
+
+def sent(judge: FakeJudge) -> Iterator[str]:
+    """The requests of a command: how many of each task, and the forms that they had."""
+    if judge.requests:
+        yield f"sent: {dict(sorted(judge.tasks().items()))}"
+        yield from sorted({f"  {each.path} {settings_of(each)}" for each in judge.requests})
+    judge.requests.clear()
+
+
+def settings_of(request: Request) -> dict[str, object]:
+    """All but the texts, and the headers but for those of any request."""
+    form = request.body.get("response_format", {})
+    roles = [message["role"] for message in request.body["messages"]]
+    headers = {
+        name for name in map(str.lower, request.headers) if not name.startswith(("x-stainless", "content-l"))
+    }
+    kept = {name: value for name, value in request.body.items() if name not in ("messages", "max_tokens")}
+    return {**kept, "roles": roles, "response_format": form.get("type"), "headers": sorted(headers)}
 
 
 def lines_of(group: str, folder: Path) -> list[str]:
@@ -324,7 +420,7 @@ def recorded(group: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "group", [pytest.param(name, marks=pytest.mark.slow if name == "shards" else ()) for name in GROUPS]
+    "group", [pytest.param(name, marks=pytest.mark.slow if "shards" in name else ()) for name in GROUPS]
 )
 def test_commands_say_what_they_said(tmp_path: Path, group: str) -> None:
     assert lines_of(group, tmp_path) == recorded(group)

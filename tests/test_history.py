@@ -654,6 +654,16 @@ def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
     assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
 
 
+@pytest.mark.parametrize(("bots", "runs"), [(34, 2), (51, 1), (101, 1)])
+def test_of_many_bots_a_page_lists_as_many_runs_each_as_there_is_room_for(
+    entry: dict[str, Any], tmp_path: Path, bots: int, runs: int
+) -> None:
+    many = [{**entry["bots"][0], "bot": f"Bot {number:03d}"} for number in range(bots)]
+    history = history_of(tmp_path / "h", *(changed(entry, started=at(day), bots=many) for day in (1, 2, 3)))
+    listed = re.findall(r"\b2026-03-(\d\d) \d\d:\d\d</", history_section(history))
+    assert listed == (bots * ["03", "02"][:runs])[:100]
+
+
 def test_the_chart_breaks_between_runs_that_are_not_comparable(
     entry: dict[str, Any], rag_eval: Run, tmp_path: Path
 ) -> None:
@@ -670,6 +680,7 @@ def test_the_chart_breaks_between_runs_that_are_not_comparable(
     assert [series.yVal.numRef.f for series in chart.series] == [
         "Runs!$C$2:$C$3", "Runs!$C$4", "Runs!$C$5:$C$6", "Runs!$C$7",
     ]  # fmt: skip
+    assert [entry.idx for entry in chart.legend.legendEntry if entry.delete] == [1, 3]
     [line, _] = re.findall(r'class="line"[^>]* d="([^"]*)"', (tmp_path / "all.html").read_text())
     assert (line.count("M"), line.count("L")) == (1, 1)
 

@@ -23,7 +23,8 @@ RECORDED = Path(__file__).parent / "look.json"
 ROOT = Path(__file__).parent.parent
 OF_SHEETS = (
     "sheetPr", "tabColor", "pageSetUpPr", "sheetView", "pane", "sheetFormatPr", "col", "pageMargins", "pageSetup",
-    "sheetProtection", "cfRule", "cfvo", "dataBar", "color",
+    "sheetProtection", "cfRule", "cfvo", "dataBar", "color", "mergeCell", "dataValidation", "autoFilter",
+    "printOptions",
 )  # fmt: skip
 NOT_LOOK = r"<(?:c:axId|c:crossAx|c:idx|c:order|c:ptCount)[^>]*>|<(c:f|c:v|a:t|xdr:row|xdr:rowOff)>[^<]*</\1>"
 CHANGING = r' (?:y|cy|id|idx|name|descr|r:id|ref|dxfId|priority|activeCell|sqref|uniqueCount|count)="[^"]*"'
@@ -69,6 +70,10 @@ def look_of(folder: Path) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for path in sorted(folder.glob("*.xlsx")):
         with zipfile.ZipFile(path) as package:
+            names = re.findall(r"<definedName.*?</definedName>", package.read("xl/workbook.xml").decode())
+            found[f"{path.stem} names"] += Counter(
+                names
+            )  # what is repeated on each page, and what is filtered
             for name in sorted(package.namelist()):
                 if part := re.match(r"xl/(styles|worksheets/sheet\d+|charts|drawings)\b(?!/_|/vml)", name):
                     found[f"{path.stem} {part[1]}"] += tags(name, package.read(name).decode())

@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from rag_eval.errors import InputError, OutputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
-from rag_eval.results.sampling import Drawn, Sample, draw_sample
+from rag_eval.results.sampling import Drawn, Sample, _in_proportion, _shares, draw_sample
 from rag_eval.results.stratified import LabelledSample, implied_threshold, stratified_mean
 from rag_eval.tables.review_file import (
     CANNOT_SAY,
@@ -239,6 +240,26 @@ def test_what_one_stratum_has_not_left_is_drawn_of_the_others(seed: int, suspici
 STRATA = frozenset(
     name for of_bot in draw_sample(run_of("AB", 9), [METRIC], 12).strata.values() for name in of_bot
 )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_strata_get_their_shares_as_nearly_as_whole_cases_allow(seed: int) -> None:
+    """No other whole numbers between the bounds come nearer to the shares."""
+    chance = random.Random(seed)
+    most = [chance.randint(1, 5) for _ in range(4)]
+    fewest = [chance.randint(0, each) for each in most]
+    sizes = [each + chance.randint(0, 9) for each in most]
+    cases = chance.randint(sum(fewest), sum(most))
+    shares = _shares(sizes, most, cases) if cases < sum(most) else most
+
+    def distance(numbers: Sequence[int]) -> float:
+        return sum((number - share) ** 2 for number, share in zip(numbers, shares, strict=True))
+
+    possible = product(*(range(least, limit + 1) for least, limit in zip(fewest, most, strict=True)))
+    nearest = min(distance(numbers) for numbers in possible if sum(numbers) == cases)
+    found = _in_proportion(sizes, fewest, most, cases)
+    assert all(least <= number <= limit for least, number, limit in zip(fewest, found, most, strict=True))
+    assert (sum(found), distance(found)) == (cases, pytest.approx(nearest))
 
 
 def test_strata_that_have_cases_left_share_the_rest_in_proportion() -> None:

@@ -339,3 +339,17 @@ def test_failed_results_are_counted_with_their_reasons() -> None:
 
 if __name__ == "__main__":
     RECORDED.write_text("\n".join(cases()) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(("blocked", "doubt"), [(2, False), (3, True), (5, True)])
+def test_content_failures_of_more_than_a_hundredth_of_the_queries_are_a_doubt(
+    blocked: int, doubt: bool
+) -> None:
+    values = [0.8 + 0.01 * (row % 9) for row in range(200)]
+    worse: list[float | None] = [value - 0.4 for value in values]
+    worse[:blocked] = [None] * blocked
+    facts = facts_of("AB", 200)
+    found = find(summary_of(results_of({"A": values, "B": worse}, "blocked_by_filter"), facts))
+    assert found.comparison
+    (rival,) = found.comparison.rivals
+    assert rival.doubt == (f"content failures differ: 0 and {blocked}" if doubt else "")

@@ -13,8 +13,10 @@ from rag_eval.cli.people import People
 from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, Score, Usage
 from rag_eval.report.about import details
+from rag_eval.report.core_sheets import _page_header
 from rag_eval.report.notes import Note, NoteKind, lines_of, note_on
 from rag_eval.results.findings import find
+from rag_eval.results.verdict import RunVerdict
 from rag_eval.texts.display import CELL_LIMIT, cut_to_cell, fits_cell, join_chunks, printable, shorten
 
 
@@ -95,6 +97,12 @@ def test_what_is_to_be_known_of_a_run(changes: dict[str, object], paragraph: str
     results = run_of(0.5, None, 0.5)
     told = details(facts, replace(summary_of(results, facts), judged=3), ())
     assert [each for each in told if paragraph in each] != [], told
+
+
+def test_the_first_twelve_notes_are_told() -> None:
+    facts = facts_of("A", 1, notes=tuple(f"note {n}" for n in range(14)))
+    told = details(facts, summary_of(run_of(0.5), facts), ())
+    assert [each for each in told if "note" in each][:13] == [*facts.notes[:12], "… and 2 more notes."]
 
 
 def test_a_toxicity_that_is_not_judged_makes_no_cell_red() -> None:
@@ -293,3 +301,23 @@ def test_a_partial_run_changes_no_thresholds(tmp_path: Path, capsys: pytest.Capt
         f"rag-eval: {path}: not changed, since the run is partial; run the same command again to complete it\n"
     )
     assert list(People(None, None).calibrate(None, facts)) == []
+
+
+@pytest.mark.parametrize(
+    ("decision", "numbers", "judge", "header"),
+    [
+        ("A is better.", "0.9 vs 0.8.", "By m & n.", "&L&B&13A is better.&B\n&9 0.9 vs 0.8.\n&8By m && n."),
+        ("1 is better.", "Lead", "", "&L&B&13 1 is better.&B\n&9Lead\n&8"),
+        # Of 237 characters, 120 are kept free after the decision, and up to 60 after the numbers.
+        ("d" * 200, "n" * 13, "j" * 20, f"&L&B&13{'d' * 116}…&B\n&9{'n' * 13}\n&8{'j' * 20}"),
+        ("d", "n" * 300, "j" * 20, f"&L&B&13d&B\n&9{'n' * 215}…\n&8{'j' * 20}"),
+        ("d", "n" * 300, "j" * 90, f"&L&B&13d&B\n&9{'n' * 175}…\n&8{'j' * 59}…"),
+        ("d", f"one; {'two ' * 60}; three", "j" * 90, f"&L&B&13d&B\n&9one.\n&8{'j' * 90}"),
+        ("d" * 150, "n" * 150, "j" * 90, f"&L&B&13{'d' * 116}…&B\n&9{'n' * 59}…\n&8{'j' * 59}…"),
+    ],
+)
+def test_the_head_of_a_printed_page_has_room_for_each_line(
+    decision: str, numbers: str, judge: str, header: str
+) -> None:
+    told = _page_header(facts_of("A", 1), RunVerdict(decision, numbers, (judge,)))
+    assert (told, len(told) <= 255) == (header, True)

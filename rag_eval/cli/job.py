@@ -342,8 +342,6 @@ def _refuse_offline_pairs(settings: "Settings") -> None:
 
 def _pairs(settings: "Settings", table: "Table") -> "PairJudge | None":
     """Raises InputError; see PairJudge.of."""
-    if settings.head_to_head.pairs == "off":
-        return None
     from rag_eval.run.pairs import PairJudge
 
     return PairJudge.of(settings, table.bots, (row.cases[0].question for row in table.rows))
