@@ -35,8 +35,6 @@ from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
 from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
 
-pytestmark = pytest.mark.usefixtures("one_core")
-
 SINGLE = ("--prompts", "single")
 PAIRS = ("in.xlsx", *SINGLE, "--head-to-head")
 RUN = (*PAIRS, "-o", "r.xlsx", "--json", "r.json")
