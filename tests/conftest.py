@@ -25,6 +25,9 @@ from openpyxl import load_workbook
 from rag_eval import cli
 from rag_eval.cli import console
 
+if MEMORY is not None:  # a flush to a disk takes milliseconds, and most tests wait for many
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # No test is timed; what is drawn differs on every desk, and never in CI.
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -94,6 +97,23 @@ def forker() -> Iterator[Forker]:
         yield running
 
 
+@pytest.fixture
+def one_core() -> Iterator[None]:
+    """Runs in shards do everything in this process: a worker process of each would import everything again.
+
+    Which core it is depends on the process, since tests may be run by several.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(allowed)[os.getpid() % len(allowed)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended."""
@@ -109,13 +129,13 @@ Run = Callable[..., Ended]
 @pytest.fixture
 def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the script in this process, in an empty folder, with the given arguments and variables."""
-    return _runner(cli.standalone, tmp_path, monkeypatch, capsys)
+    return runner(cli.standalone, tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
 def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command rag-eval in the same way."""
-    return _runner(cli.main, tmp_path, monkeypatch, capsys)
+    return runner(cli.main, tmp_path, monkeypatch, capsys)
 
 
 def with_json_and_page(run: Run) -> Run:
@@ -132,12 +152,13 @@ def with_json_and_page(run: Run) -> Run:
     return ended
 
 
-def _runner(
+def runner(
     start: Callable[[], object],
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
+    """What runs a command in this process, in that folder, with the given arguments and variables."""
     monkeypatch.chdir(folder)
 
     def run(*arguments: object, **variables: str) -> Ended:

@@ -422,7 +422,9 @@ def recorded(group: str) -> list[str]:
 @pytest.mark.parametrize(
     "group", [pytest.param(name, marks=pytest.mark.slow if "shards" in name else ()) for name in GROUPS]
 )
-def test_commands_say_what_they_said(tmp_path: Path, group: str) -> None:
+def test_commands_say_what_they_said(tmp_path: Path, group: str, request: pytest.FixtureRequest) -> None:
+    if group == "shards":
+        request.getfixturevalue("one_core")
     assert lines_of(group, tmp_path) == recorded(group)
 
 

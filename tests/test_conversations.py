@@ -1597,6 +1597,7 @@ def test_calls_thoughts_and_pictures_are_neither_answers_nor_queries(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_core")
 def test_shards_carry_turns_and_conversations_and_files_share_none(rag_eval: Run, tmp_path: Path) -> None:
     """The parts of a run in shards make the same cases as one run; 'c1' of another file is another conversation."""
     rows = [["Query", "Bot_A", "Bot_B", "Context", "History", "Conversation_ID"]]

@@ -227,6 +227,7 @@ def test_scores_with_and_without_it_are_never_compared(run_cli: Run, tmp_path: P
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_core")
 def test_shards_that_were_judged_without_it_are_judged_again(
     run_cli: Run, tmp_path: Path, model: Path
 ) -> None:

@@ -1916,6 +1916,7 @@ def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_core")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_is_known_by_its_suffix_wherever_it_comes_from(
     suffix: str, run_cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

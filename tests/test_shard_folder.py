@@ -29,7 +29,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def rag_eval(rag_eval: Run) -> Run:
+def rag_eval(rag_eval: Run, one_core: None) -> Run:
+    """In this process alone. What worker processes do is tested with `forker`."""
     return with_json_and_page(rag_eval)
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, read_sheet, wait_for, with_json_and_page
+from conftest import KEY, Run, azure, read_sheet, runner, wait_for, with_json_and_page
 from fake_judge import Answer, FakeJudge, Request, error
 from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
 from report_cases import facts_of, failed_result, plain_result, random_results, summary_of, write_report
 
+from rag_eval import cli
 from rag_eval.cli.inputs import files_of
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_run import ShardedRun
@@ -62,8 +63,15 @@ from rag_eval.texts.injection import find_flags
 
 
 @pytest.fixture
-def rag_eval(rag_eval: Run) -> Run:
+def rag_eval(rag_eval: Run, one_core: None) -> Run:
+    """In this process alone. What worker processes do is tested with `forker` and `in_processes`."""
     return with_json_and_page(rag_eval)
+
+
+@pytest.fixture
+def in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The same with as many worker processes as there are cores."""
+    return with_json_and_page(runner(cli.main, tmp_path, monkeypatch, capsys))
 
 
 IN_THIS_PROCESS = "[report]\njson = true\n[evaluation]\nmax_workers = 1\n"
@@ -116,8 +124,10 @@ def parts_of(folder: Path) -> dict[str, float]:
     "shard_rows", [*(pytest.param(rows, marks=pytest.mark.slow) for rows in (100, 5)), 2]
 )
 def test_one_three_and_seven_shards_have_the_figures_of_one_run(
-    rag_eval: Run, tmp_path: Path, shard_rows: int
+    request: pytest.FixtureRequest, tmp_path: Path, shard_rows: int
 ) -> None:
+    """Three are judged by worker processes."""
+    rag_eval: Run = request.getfixturevalue("in_processes" if shard_rows == 5 else "rag_eval")
     table_of(tmp_path / "in.csv")
     (tmp_path / "config.ini").write_text(
         "[report]\nslice_by = Topic\njson = true\nhtml = true\n[judge]\nprovider = offline\n"
@@ -557,11 +567,11 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
 
 @pytest.mark.slow
 def test_all_shards_together_keep_to_the_calls_of_the_run(
-    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+    in_processes: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=4)
     command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
-    ended = rag_eval(*command, "--max-calls", 40, **azure(judge))
+    ended = in_processes(*command, "--max-calls", 40, **azure(judge))
     assert ended.code == 4, ended.err
     assert "--max-calls" in ended.err
     assert 20 < len(judge.requests) <= 40
@@ -574,22 +584,22 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
         if ended.code == 0:
             break
         sent = len(judge.requests)
-        ended = rag_eval(*command, "--max-calls", 40, **azure(judge))
+        ended = in_processes(*command, "--max-calls", 40, **azure(judge))
         assert 0 < len(judge.requests) - sent <= 40
     assert set(singles(judge).values()) == {1}
-    rag_eval("report", "out")
+    in_processes("report", "out")
     again = told(tmp_path / "out/report.json")["end"]["usage"]
     assert (again["requests"], again["earlier_requests"]) == (len(judge.requests), len(judge.requests))
 
 
 @pytest.mark.slow
 def test_all_shards_together_keep_to_the_concurrency_of_the_run(
-    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+    in_processes: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=4)
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 2\n")
     judge.latency = 0.01
-    assert rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
+    assert in_processes("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
     assert judge.most_in_flight <= 2
 
 
@@ -597,16 +607,18 @@ def test_all_shards_together_keep_to_the_concurrency_of_the_run(
 
 
 @pytest.mark.slow
-def test_no_file_of_a_run_holds_a_key(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
+def test_no_file_of_a_run_holds_a_key(in_processes: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """The key is in the configuration; it is not in the environment that the workers would have without the run."""
     sheet_of(tmp_path / "in.xlsx", rows=2)
     (tmp_path / "my.ini").write_text(
         f"[azure]\nendpoint = {judge.url}\napi_key = {KEY}\n[openai]\napi_key = other-{KEY}\n"
     )
     (tmp_path / "my.ini").chmod(0o600)
-    written = rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, "--config", "my.ini", "--engine", "none")
+    written = in_processes(
+        "in.xlsx", "-o", "out", "--shard-rows", 1, "--config", "my.ini", "--engine", "none"
+    )
     assert written.code == 0, written.err
-    ended = rag_eval(
+    ended = in_processes(
         "in.xlsx", "-o", "out", "--shard-rows", 1, "--config", "my.ini", "--debug", "--max-calls", 30
     )
     assert ended.code == 4, ended.err
