@@ -101,13 +101,14 @@ def forker() -> Iterator[Forker]:
 def one_core() -> Iterator[None]:
     """Runs in shards do everything in this process: a worker process of each would import everything again.
 
-    Which core it is depends on the process, since tests may be run by several.
+    Processes that share the tests have a core each.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(allowed)[os.getpid() % len(allowed)]})
+    own = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    os.sched_setaffinity(0, {sorted(allowed)[own % len(allowed)]})
     try:
         yield
     finally:

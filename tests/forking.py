@@ -28,7 +28,7 @@ from io_faults import Faults
 ROOT = Path(__file__).parent.parent
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - folders of our own are made in it
 MEMORY = (
-    _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) and disk_usage(_SHARED_MEMORY).free > 2e8 else None
+    _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) and disk_usage(_SHARED_MEMORY).free > 1e9 else None
 )
 """A folder in memory, where files are made and removed without waiting for a disk; None where there is none."""
 
