@@ -34,8 +34,6 @@ from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table, describe, read_table
 from rag_eval.texts.display import amount
 
-pytestmark = pytest.mark.usefixtures("one_core")
-
 BOTS = ("Good", "Bad")
 LATENCIES: Mapping[str, Sequence[float | None]] = {
     "Good": [1200, 900.5, None, 40, 2500, 1800, 77, 1300, 1250, 1100],
