@@ -71,9 +71,8 @@ def look_of(folder: Path) -> dict[str, dict[str, int]]:
     for path in sorted(folder.glob("*.xlsx")):
         with zipfile.ZipFile(path) as package:
             names = re.findall(r"<definedName.*?</definedName>", package.read("xl/workbook.xml").decode())
-            found[f"{path.stem} names"] += Counter(
-                names
-            )  # what is repeated on each page, and what is filtered
+            # What is repeated on each page, and what is filtered.
+            found[f"{path.stem} names"] += Counter(names)
             for name in sorted(package.namelist()):
                 if part := re.match(r"xl/(styles|worksheets/sheet\d+|charts|drawings)\b(?!/_|/vml)", name):
                     found[f"{path.stem} {part[1]}"] += tags(name, package.read(name).decode())

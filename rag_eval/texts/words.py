@@ -296,11 +296,10 @@ def _spaced(text: str) -> str:
 
 def _with_whole_numbers(text: str) -> str:
     """The text without the narrow or fixed space within a number: "1 500"."""
-    if text.isascii() or not any(
-        map(text.__contains__, _NARROW_SPACES)
-    ):  # faster than a search for all of them
+    if text.isascii():
         return text
-    return _SPACE_IN_NUMBER.sub("", text)
+    has_one = any(map(text.__contains__, _NARROW_SPACES))  # faster than a search for all of them
+    return _SPACE_IN_NUMBER.sub("", text) if has_one else text
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
@@ -598,6 +597,7 @@ _I = "I"
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 """Decimals of "1½", by its sign."""
 _FRACTION_STEMS = frozenset(f"0.{decimals}" for decimals in _FRACTIONS.values())
+"""Of signs that stand alone, and may belong to the number before them; sooner looked for than the signs."""
 _JOINING = JOINING | _FRACTION_STEMS
 _IS_SEEN_AGAIN = STOP_WORDS | _JOINING | {"12", "h"}
 """Stems that mean something else where they are next to others."""
