@@ -1122,8 +1122,8 @@ def test_everything_that_changed_since_the_run_began_is_said_at_once(tmp_path: P
     out = tmp_path / "out"
     assert list(caught.value.problems) == [
         f"{files[1]}: has changed since the run in {out} began",
-        f"gone is None, and was 1 when the run in {out} began",
-        f"new is 2, and was None when the run in {out} began",
+        f"gone is not set, and was 1 when the run in {out} began",
+        f"new is 2, and was not set when the run in {out} began",
         f"sheet is 'S', and was None when the run in {out} began",
         "--shard-rows is 1,000, and was 5,000 when the run began; use another -o for a new run, or the same input "
         "and options to continue this one",

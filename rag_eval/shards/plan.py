@@ -179,7 +179,7 @@ def check_unchanged(
     was = json.loads(json.dumps(plan.reading))
     told = json.loads(json.dumps(dict(asked)))
     problems += [
-        f"{key} is {told.get(key)!r}, and was {was.get(key)!r} when the run in {folder.root} began"
+        f"{key} is {_value_of(key, told)}, and was {_value_of(key, was)} when the run in {folder.root} began"
         for key in sorted({*was, *told})
         if was.get(key) != told.get(key)
     ]
@@ -188,6 +188,10 @@ def check_unchanged(
     if problems:
         problems[-1] += "; use another -o for a new run, or the same input and options to continue this one"
         raise InputError(problems)
+
+
+def _value_of(key: str, values: Mapping[str, Any]) -> str:
+    return repr(values[key]) if key in values else "not set"
 
 
 def name_of(path: Path, paths: Sequence[Path]) -> str:
