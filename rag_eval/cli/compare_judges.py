@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,9 +194,11 @@ class _JudgeComparisonJob:
 
     def _compare(self, sides: tuple[_JudgeSide, _JudgeSide], table: "Table") -> ExitCode:
         from rag_eval.results.judge_comparison import JudgeComparisonTally
+        from rag_eval.run.judges import import_clients
         from rag_eval.store.codec import Spool
 
-        _load_clients(sides)
+        if not all(side.settings.provider.is_offline for side in sides):
+            import_clients()  # now, since that takes a second which is not the time of A
         opened: list[_Judged] = []
         keep = True
         try:
@@ -362,14 +363,6 @@ class _Pairing:
         if self._next < len(self._spool):
             self._tally.add(self._spool.at(self._next), result)
         self._next += 1
-
-
-def _load_clients(sides: tuple[_JudgeSide, _JudgeSide]) -> None:
-    """The packages that talk to a judge: loading them takes seconds, which are not the time of A."""
-    if all(side.settings.provider.is_offline for side in sides):
-        return
-    for name in ("aiohttp", "httpx2", "openai"):
-        import_module(name)
 
 
 def _after(first: _Judged, side: _JudgeSide) -> _JudgeSide:

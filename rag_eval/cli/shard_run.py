@@ -300,18 +300,48 @@ class ShardedRun:
             yield task | ({"rows": (self.rows_folder, before)} if self.rows_folder else {})
 
 
-def workers_for(options: Options, settings: "Settings") -> "AbstractContextManager[Processes | None]":
-    """Processes for the offline judge. They are forks of this one, which has neither threads nor locks yet."""
+def workers_for(
+    folder: "RunFolder", options: Options, settings: "Settings"
+) -> "AbstractContextManager[Processes | None]":
+    """Processes that judge the shards of a run, if this machine is to do so and a part is missing.
+
+    They are forks of this one, which has neither threads nor locks yet, but all that takes long to import.
+    """
     from rag_eval.report.case_table import RenderedCases
-    from rag_eval.run.parallel import usable_cores
+    from rag_eval.run.judges import import_clients
     from rag_eval.run.processes import function_named
     from rag_eval.shards.engines import workers
     from rag_eval.shards.judge_shard import judge_shard
 
-    if options.engine in ("ray", "none") or not settings.provider.is_offline or usable_cores() == 1:
+    number = _processes_for(settings)
+    if options.engine in ("ray", "none") or number == 1 or (_is_judged(folder) and not options.fresh):
         return nullcontext()
-    function_named(RenderedCases.task)  # the forks have it, then
-    return workers(usable_cores(), judge_shard, ahead=_AHEAD, forks=True)
+    if settings.provider.is_offline:
+        function_named(RenderedCases.task)
+    else:
+        import_clients()
+    return workers(number, judge_shard, ahead=_ahead(settings), forks=True)
+
+
+def _processes_for(settings: "Settings") -> int:
+    """One for each core; with an LLM judge, no more than calls may be open."""
+    from rag_eval.run.parallel import usable_cores
+
+    return (
+        usable_cores() if settings.provider.is_offline else min(usable_cores(), settings.evaluation.workers)
+    )
+
+
+def _ahead(settings: "Settings") -> int:
+    return _AHEAD if settings.provider.is_offline else 0
+
+
+def _is_judged(folder: "RunFolder") -> bool:
+    """Whether there is a file for each part of the run; what is in it is not known yet."""
+    from rag_eval.shards.plan import read_plan
+
+    plan = read_plan(folder)
+    return plan is not None and all(folder.results(number).is_file() for number in range(len(plan.shards)))
 
 
 def engine_of(
@@ -324,7 +354,7 @@ def engine_of(
     return (
         RayEngine(options.address, most)
         if options.engine == "ray"
-        else LocalEngine(most, ahead=_AHEAD if settings.provider.is_offline else 0, started=started)
+        else LocalEngine(most, ahead=_ahead(settings), started=started)
     )
 
 

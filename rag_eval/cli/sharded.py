@@ -103,7 +103,8 @@ class ShardedJob:
             self._folder.root.mkdir(parents=True, exist_ok=True)
         self._paths.check_writable()
         with (
-            workers_for(self._options, loaded.settings) as started,
+            lent_key(loaded.settings),
+            workers_for(self._folder, self._options, loaded.settings) as started,
             locked(self._folder.manifest, patience=self._options.wait * 60),
         ):
             self._paths.make_room(loaded.settings)
@@ -355,7 +356,7 @@ class ShardedJob:
         Raises RunStoppedError if none could be judged.
         """
         following, shards = 0, len(run.plan.shards)
-        with lent_key(settings), engine_of(self._options, settings, shards, started) as engine:
+        with engine_of(self._options, settings, shards, started) as engine:
             for _ in self._followed(run, engine):
                 while following in run.done:
                     yield following
@@ -388,7 +389,7 @@ def _rows_of(
     from rag_eval.shards.fold import FoldedRows
 
     rendered = RenderedCases.of(facts, has_evidence=settings.report.evidence)
-    if started is None or rendered is None:
+    if started is None or rendered is None or not settings.provider.is_offline:
         yield None
         return
     with output_errors(run.folder.report):

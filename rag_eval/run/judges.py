@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -151,6 +152,12 @@ def open_llm_judges(
     judge = StoredOnly(transport) if replies.only else transport
     account = RunAccount(store, replies.run, fresh=replies.fresh) if replies.run else None
     return replace(Judges.llm(settings, judge, store, rubric), account=account)
+
+
+def import_clients() -> None:
+    """Import what talks to a model: it takes a second, which may come at a bad time when the first call is made."""
+    for name in ("aiohttp", "httpx2", "openai", "rag_eval.judge.transport"):
+        import_module(name)
 
 
 def rubric_of(settings: Settings) -> "EvaluationRubric | None":
