@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from conftest import wait_for
 from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
@@ -181,6 +182,21 @@ def test_a_failure_is_journaled_and_ends_its_own_coroutine_alone() -> None:
     store = DictStore()
     assert run([outcome(n) for n in range(4)], ObjectJudge(reply), store) == [0, 1, "refused", 3]
     assert list(store.failures.values()) == ["refused"]
+
+
+def test_of_several_failures_the_first_in_order_is_told_whichever_came_first() -> None:
+    def reply(prompt: str) -> Exception:
+        if prompt == "1":
+            wait_for(lambda: bool(store.failures))
+        return JudgeError("refused", f"{prompt} is refused")
+
+    async def told() -> str:
+        with pytest.raises(JudgeError) as caught:
+            await ask_several([1, 2])
+        return str(caught.value)
+
+    store = DictStore()
+    assert run([told()], ObjectJudge(reply), store, workers=2) == ["1 is refused"]
 
 
 @pytest.mark.parametrize(

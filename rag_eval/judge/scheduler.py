@@ -203,10 +203,12 @@ class Scheduler:
                 raise error
             return
         parent.parts[task.slot] = result
-        parent.error = parent.error or error
+        if error is not None:
+            parent.errors[task.slot] = error
         parent.unfinished -= 1
         if parent.unfinished == 0:
-            self._ready.append(_Step(parent, parent.parts, parent.error))
+            first = parent.errors[min(parent.errors)] if parent.errors else None
+            self._ready.append(_Step(parent, parent.parts, first))
 
     def _serve(self, task: "_Task", wanted: object) -> None:
         if isinstance(wanted, Call):
@@ -460,7 +462,7 @@ class _Task:
     """A coroutine under way, what it waits for, and where its result goes."""
 
     __slots__ = (
-        "coroutine", "error", "is_closed", "is_done", "order", "parent", "parts", "result", "slot", "unfinished",
+        "coroutine", "errors", "is_closed", "is_done", "order", "parent", "parts", "result", "slot", "unfinished",
     )  # fmt: skip
 
     def __init__(
@@ -477,10 +479,10 @@ class _Task:
         self.expect(0)
 
     def expect(self, parts: int) -> None:
-        """Wait for so many parts; their results are collected by slot, and the first error is kept."""
+        """Wait for so many parts; their results and their errors are collected by slot."""
         self.parts: list[Any] = [None] * parts
         self.unfinished = parts
-        self.error: JudgeError | None = None
+        self.errors: dict[int, JudgeError] = {}
 
 
 @dataclass(frozen=True, slots=True)
