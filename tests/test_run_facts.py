@@ -215,19 +215,68 @@ def test_stored_replies_that_were_requested_again_are_counted() -> None:
 
 def test_a_report_that_is_made_again_has_the_settings_of_now(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, INI)
-    earlier = facts_of(["A"], 3, metrics=("faithfulness", "answer_relevancy"), notes=("Before.",))
+    halves = {"faithfulness": 0.5, "answer_relevancy": 0.5}
+    earlier = facts_of(
+        ["A"], 3, metrics=("faithfulness", "answer_relevancy"), weights=halves, notes=("Before.",)
+    )
     assert facts_again(earlier, settings, "Again.") == replace(
         earlier,
-        weights={"faithfulness": 0.5, "answer_relevancy": 0.5},
         thresholds={**dict.fromkeys(METRIC_LABELS, 0.3), "faithfulness": 0.4},
         thresholds_from="from [thresholds]",
         toxicity_threshold=0.6,
         diagnostics=False,
         gold_ids=True,
-        notes=("Before.", "Again."),
+        notes=("Before.", "Again.", "The run itself had other thresholds."),
     )
-    offline = facts_again(replace(earlier, is_proxy=True), settings, "Again.")
+    offline = replace(earlier, is_proxy=True, thresholds=dict(CALIBRATED_THRESHOLDS))
+    offline = facts_again(offline, settings, "Again.")
     assert offline.thresholds == {**CALIBRATED_THRESHOLDS, "faithfulness": 0.4}
     assert (
         offline.thresholds_from == "calibrated for the offline judge, except faithfulness from [thresholds]"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "weights", "thresholds", "others"),
+    [
+        ({}, {}, {}, ()),
+        (
+            {"weights": {"faithfulness": 1.0}},
+            {"faithfulness": 2 / 3, "answer_relevancy": 1 / 3},
+            {},
+            ("weights",),
+        ),
+        ({"thresholds": {"faithfulness": 0.9}}, {}, {"faithfulness": 0.9}, ("thresholds",)),
+        (
+            {"weights": {"answer_relevancy": 0.0}, "thresholds": {"context_recall": 0.4}},
+            {"faithfulness": 1.0, "answer_relevancy": 0.0},
+            {"context_recall": 0.4},
+            ("weights and thresholds",),
+        ),
+    ],
+    ids=["nothing", "a weight", "a threshold", "both"],
+)
+def test_a_report_that_is_made_again_keeps_what_no_setting_of_now_names(
+    given: dict[str, dict[str, float]],
+    weights: dict[str, float],
+    thresholds: dict[str, float],
+    others: tuple[str, ...],
+) -> None:
+    """The weights and thresholds of a run are as much its own as its scores."""
+    halves = {"faithfulness": 0.5, "answer_relevancy": 0.5}
+    own = dict.fromkeys(METRIC_LABELS, 0.8)
+    run = facts_of(
+        ["A"],
+        3,
+        metrics=tuple(halves),
+        weights=halves,
+        thresholds=own,
+        thresholds_from="from [thresholds]",
+        toxicity_threshold=0.2,
+        gold_ids=True,
+    )
+    again = facts_again(run, Settings.model_validate(given), "Again.")
+    assert again.weights == (pytest.approx(weights) if weights else halves)
+    assert again.thresholds == {**own, **thresholds}
+    assert (again.toxicity_threshold, again.gold_ids) == (0.2, True)
+    assert again.notes == ("Again.", *(f"The run itself had other {each}." for each in others))

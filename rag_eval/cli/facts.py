@@ -187,19 +187,55 @@ def outdated_notes(outdated: int) -> tuple[str, ...]:
 
 
 def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts":
-    """Those of a run whose report is made once more with other settings; `note` says how."""
-    from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, effective_weights
+    """Those of a run whose report is made once more; `note` says how.
 
+    What decides over RQS and failure modes stays as it was judged, unless the settings of now say otherwise.
+    """
+    from rag_eval.configuration.effective import describe_thresholds
+
+    weights, thresholds = _weights_again(facts, settings), _thresholds_again(facts, settings)
+    others = [*(["weights"] if weights != facts.weights else [])]
+    others += ["thresholds"] if thresholds != facts.thresholds else []
+    toxicity, diagnostics = settings.toxicity, settings.diagnostics
     return replace(
         facts,
-        weights=effective_weights(settings, facts.metrics),
-        thresholds=effective_thresholds(settings, is_proxy=facts.is_proxy),
-        thresholds_from=describe_thresholds(settings, is_proxy=facts.is_proxy),
-        toxicity_threshold=settings.toxicity.threshold,
-        diagnostics=settings.diagnostics.enabled,
-        gold_ids=settings.diagnostics.gold_ids,
-        notes=(*facts.notes, note),
+        weights=weights,
+        thresholds=thresholds,
+        thresholds_from=describe_thresholds(settings, is_proxy=facts.is_proxy)
+        if thresholds != facts.thresholds
+        else facts.thresholds_from,
+        toxicity_threshold=toxicity.threshold
+        if "threshold" in toxicity.model_fields_set
+        else facts.toxicity_threshold,
+        diagnostics=diagnostics.enabled,
+        gold_ids=diagnostics.gold_ids if "gold_ids" in diagnostics.model_fields_set else facts.gold_ids,
+        notes=(
+            *facts.notes,
+            note,
+            *([f"The run itself had other {' and '.join(others)}."] if others else []),
+        ),
     )
+
+
+def _weights_again(facts: "RunFacts", settings: "Settings") -> "Mapping[str, float]":
+    from rag_eval.configuration.effective import effective_weights
+
+    given = settings.weights.model_fields_set
+    if not given:
+        return facts.weights
+    kept = {name: weight for name, weight in facts.weights.items() if name not in given}
+    weights = settings.weights.model_copy(update=kept)
+    return effective_weights(settings.model_copy(update={"weights": weights}), facts.metrics)
+
+
+def _thresholds_again(facts: "RunFacts", settings: "Settings") -> "Mapping[str, float]":
+    from rag_eval.configuration.effective import effective_thresholds
+
+    now = effective_thresholds(settings, is_proxy=facts.is_proxy)
+    if facts.is_proxy and "thresholds" in settings.offline.model_fields_set:
+        return now
+    given = settings.thresholds.model_fields_set
+    return {name: facts.thresholds.get(name, now[name]) if name not in given else now[name] for name in now}
 
 
 def usage_line(facts: "RunFacts") -> str:
