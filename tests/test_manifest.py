@@ -45,7 +45,8 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet = write_table(tmp_path / "in.xlsx", *SHEET)
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", "--max-calls", "99", **azure(judge))
+    files = ("--junit", "gates.xml", "--markdown", "summary.md", "--manifest", "run.json")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *files, "--max-calls", "99", **azure(judge))
     found = manifest(tmp_path)
     assert (ended.code, found["status"], found["exit_code"], found["reason"]) == (0, "complete", 0, "")
     assert found["options"]["max_calls"] == 99
@@ -56,7 +57,7 @@ def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     }
     assert found["usage"]["calls"] + 1 == found["usage"]["requests"] == len(judge.requests)
     assert found["judged"] == {"A": {"scored": 1, "failed": 0, "queries": 1}}
-    assert found["outputs"] == ["r.xlsx"]
+    assert found["outputs"] == ["r.xlsx", "gates.xml", "summary.md"]
 
 
 def test_a_run_that_another_command_continued_names_its_failures(

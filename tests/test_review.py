@@ -1694,11 +1694,23 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     ended = run_cli("in.xlsx", "--calibrate", "config.ini")
     assert ended.code == 0, ended.err
     assert re.search(r"\[thresholds\]\nanswer_correctness = 0\.\d+\n$", (tmp_path / "config.ini").read_text())
+    assert "leave it open" not in ended.err
     few = (tmp_path / "config.ini").read_text()
     write_table(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")
     assert "config.ini: not changed, since the labels imply no threshold" in ended.err
     assert (tmp_path / "config.ini").read_text() == few
+
+
+def test_a_threshold_that_the_labels_leave_open_comes_with_a_warning(run_cli: Run, tmp_path: Path) -> None:
+    """These labels have nothing to do with the responses."""
+    words = ["red", "green", "blue", "white", "black", "brown", "grey", "pink", "gold", "silver"]
+    rows = [[f"q{n}?", " ".join(words), " ".join(words[: 1 + n % 10]), float(n % 3 > 0)] for n in range(40)]
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Human_Answer_Correctness_A"], *rows)
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    ended = run_cli("in.xlsx", "--calibrate", "config.ini")
+    assert ended.code == 0, ended.err
+    assert "Threshold Answer Correctness: the labels leave it open (95% CI 0." in ended.err
 
 
 @pytest.mark.slow

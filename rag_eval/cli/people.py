@@ -83,7 +83,13 @@ class People:
         implied = alignment.implied_thresholds if alignment else {}
         found = {name: implied[name] for name in METRIC_LABELS if name in implied}
         for name, threshold in found.items():
-            bounds = f"95% CI {threshold.interval.low:.2f} to {threshold.interval.high:.2f}"
+            low, high = threshold.interval.low, threshold.interval.high
+            bounds = f"95% CI {low:.2f} to {high:.2f}"
+            if high - low > _WIDE:
+                warn(
+                    f"Threshold {METRIC_LABELS[name]}: the labels leave it open ({bounds}); label more cases before you "
+                    "rely on it"
+                )
             yield (
                 f"Threshold {METRIC_LABELS[name]}: {facts.thresholds[name]:g} in this run, {threshold.value:.4g} by "
                 f"{threshold.labels:,} labels ({bounds})"
@@ -97,3 +103,7 @@ class People:
         values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
         text = with_values(self._calibrated, "thresholds", values)
         yield f"Also written: {write_text(self._calibrated, text, '--calibrate')}"
+
+
+_WIDE = 0.3
+"""Width of an interval of a threshold from which on the labels say little of it."""

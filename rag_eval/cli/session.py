@@ -4,6 +4,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -309,7 +310,7 @@ class Session:
             self.say(line)
         self.say(f"Report: {report}")
         is_first = self.options.wants_latest and self.history is not None and self.history.is_first
-        passed = pass_gates(
+        passed, written = pass_gates(
             outcome,
             self.gates,
             self.options,
@@ -319,7 +320,7 @@ class Session:
             baseline=self.past.name if self.past else "",
         )
         code = outcome.exit_code(stopped, settings.evaluation.min_coverage, passed=passed)
-        self.manifest.ended(code, outcome)
+        self.manifest.ended(code, replace(outcome, paths=[*outcome.paths, *written]))
         for problem in outcome.problems:
             if problem is outcome.problems[-1] and code not in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
                 raise problem

@@ -121,7 +121,8 @@ class RecordedRun:
             found = f"it has {', '.join(map(repr, columns))}" if columns else "it has none"
             raise InputError(
                 f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); a run records only the "
-                "columns that [report] slice_by or its rubric names: judge again with [report] slice_by"
+                "columns that [report] slice_by or its rubric names: judge again with it, or take slice_by out of the "
+                "configuration for a report without slices"
             )
 
     def rescored(self, facts: RunFacts) -> "RecordedRun":
