@@ -372,6 +372,11 @@ class CaseResult:
             ]
         return (*of_scores, *([DIFFERS] if any(pair.differs_from_rqs for pair in self.pairs) else []))
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the judge failed on one of its metrics, so that it is not judged in full."""
+        return any(score.outcome is Outcome.FAILED for score in self.scores.values())
+
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""
         score = self.scores.get(metric)

@@ -376,7 +376,10 @@ def test_rqs_of_other_weights_is_not_compared(run_cli: Run, tmp_path: Path, kind
     document = json.loads((tmp_path / "new.json").read_text(encoding="utf-8"))
     Draft202012Validator(SCHEMA).validate(document)
     assert [change["name"] for change in document["changes"]] == list(METRIC_LABELS)
-    assert document["beside_changes"] == [line for line in ended.out.splitlines() if "not compared" in line]
+    assert document["beside_changes"] == [
+        line for line in ended.out.splitlines() if line.startswith("RQS is not")
+    ]
+    assert ": RQS is not compared." in document["leaderboard"]["verdict_lines"]["limits"][-1]
     lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
     assert [line["Metric"] for line in lines] == [*METRIC_LABELS.values()]
     shown = read_boxes(tmp_path / "new.xlsx")

@@ -204,6 +204,15 @@ def test_means_and_population_standard_deviation() -> None:
     assert (mean.scored, mean.failed, mean.coverage) == (3, 0, 1.0)
 
 
+def test_shares_of_failures_are_of_cases_that_were_judged_in_full() -> None:
+    """A case that is half judged could only count if it fails, so with it every share would be too high."""
+    halves: list[tuple[Value, ...]] = [(0.1, FAILED, 0.9, 0.9, 0.9), (0.9, FAILED, 0.9, 0.9, 0.9)]
+    bot = summarise({"A": [flat(0.9), flat(0.9), (0.1, 0.9, 0.9, 0.9, 0.9), *halves]}).bots[0]
+    assert (bot.failure_modes[LOW], bot.full_modes[LOW]) == (2, 1)
+    assert (bot.failure_modes[FailureMode.NOT_JUDGED], bot.full_modes[FailureMode.NOT_JUDGED]) == (1, 2)
+    assert (bot.judged_queries, bot.failed_queries, bot.rqs.failed) == (3, 1, 2)
+
+
 def test_a_mean_travels_with_its_counts_and_a_mean_of_nothing_is_empty() -> None:
     summary = summarise({"A": [(None, FAILED, 0.5, 0.5, None), (None, FAILED, 0.7, 0.5, None)]})
     bot = summary.bots[0]

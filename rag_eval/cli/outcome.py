@@ -171,14 +171,16 @@ def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
 
 
 def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
-    if causes.failures:
+    if causes.failures and (failed := bot.failed_queries):
         modes = ", ".join(
-            f"{mode} {count}" for mode, count in bot.failure_modes.items() if count and mode in FAILURES
+            f"{mode} {count}" for mode, count in bot.full_modes.items() if count and mode in FAILURES
         )
-        counted = sum(bot.failure_modes[mode] for mode in FAILURES)
-        modes += "; some queries have several" if counted > causes.failures else ""
+        counted = sum(bot.full_modes[mode] for mode in FAILURES)
+        modes += "; some queries have several" if counted > failed else ""
         kind = "" if bot.judged_queries == bot.total_queries else "judged "
-        yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
+        halves = causes.failures - failed
+        more = f"; {halves:,} more of those judged in part" if halves > 0 else ""
+        yield f"  Failures: {of_queries(failed, bot.judged_queries, kind)} ({modes}){more}"
     if causes.failures and (fix := causes.first_fix):
         yield f"  First fix: {fix.fix}"
     yield from (f"    {printable(cause_words(cause))}" for cause in causes.causes[:MOST_CAUSES])
@@ -208,8 +210,8 @@ def pass_gates(
     *,
     is_first_run: bool = False,
     baseline: str = "",
-) -> bool:
-    """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted.
+) -> tuple[bool, list[Path]]:
+    """Whether every quality gate passes, and the files that were written of it for CI systems; says how each went.
 
     `baseline` is the name of the earlier run that this one is compared with.
     """
@@ -233,17 +235,21 @@ def pass_gates(
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
         say(line, fg="green") if result.passed else warn(line)
+    written = []
     if options.junit:
         from rag_eval.report.ci_files import write_junit
 
         about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
-        say(f"Also written: {write_junit(options.junit, results, about)}")
+        written.append(write_junit(options.junit, results, about))
     if options.markdown:
         from rag_eval.report.ci_files import write_markdown
 
-        path = write_markdown(options.markdown, facts, outcome.summary, outcome.findings, results, baseline)
+        written.append(
+            write_markdown(options.markdown, facts, outcome.summary, outcome.findings, results, baseline)
+        )
+    for path in written:
         say(f"Also written: {path}")
-    return all(result.passed for result in results)
+    return all(result.passed for result in results), written
 
 
 def _annotation_lines(findings: Findings) -> Iterator[str]:

@@ -420,8 +420,8 @@ def _share_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell
     count_of = _count_of(mode, facts)
 
     def cell(bot: BotSummary) -> Cell:
-        count, judged = count_of(bot).value, bot.judged_queries
-        return Cell(count / judged if isinstance(count, int) and judged else None, Look.PERCENT)
+        is_counted, judged = count_of(bot).value is not None, bot.judged_queries
+        return Cell(bot.full_modes[mode] / judged if is_counted and judged else None, Look.PERCENT)
 
     return cell
 

@@ -83,8 +83,9 @@ class BotOfRun:
     """By name, toxicity included; those that were switched on."""
     queries: int
     judged: int
-    """Queries that are known to fail or not: the whole that shares of failures refer to."""
+    """Queries that were judged in full: the whole that shares of failures refer to."""
     failure_modes: Mapping[FailureMode, int]
+    """Of these queries."""
     spent: Mapping[str, SpentOfRun] = field(default_factory=dict)
     """By names of SPENT_LABELS."""
 
@@ -349,7 +350,7 @@ def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
         metrics={**bot.metrics, **toxicity},
         queries=bot.total_queries,
         judged=bot.judged_queries,
-        failure_modes=bot.failure_modes,
+        failure_modes=bot.full_modes,
         spent={
             name: SpentOfRun(count=its.count, mean=its.mean, total=its.total, median=its.median, p95=its.p95)
             for name, its in bot.spent.items()

@@ -104,6 +104,8 @@ class BotSummary:
     toxic_queries: int
     total_queries: int
     failure_modes: Mapping[FailureMode, int]
+    full_modes: Mapping[FailureMode, int]
+    """The same of the cases that were judged in full; Not Judged are all others."""
     empty_contexts: int
     empty_answers: int
     failures: Mapping[str, int]
@@ -122,8 +124,13 @@ class BotSummary:
 
     @property
     def judged_queries(self) -> int:
-        """Those that are known to fail or not: the whole that shares of failures refer to."""
-        return self.total_queries - self.failure_modes[FailureMode.NOT_JUDGED]
+        """Those that were judged in full: the whole that shares of failures refer to."""
+        return self.total_queries - self.full_modes[FailureMode.NOT_JUDGED]
+
+    @property
+    def failed_queries(self) -> int:
+        """Those of them with a failure mode."""
+        return self.judged_queries - self.full_modes[FailureMode.OK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +386,7 @@ class _BotColumns:
         self._conversations = array("q")
         """Of each case, 0 for none, as far as the last case with one."""
         self._modes: Counter[FailureMode] = Counter()
+        self._full: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
         self._toxicity_threshold = toxicity_threshold
         self._toxic = self._empty_contexts = self._empty_answers = self._failed_by_content = 0
@@ -396,6 +404,8 @@ class _BotColumns:
         self._values.end_entry()
         self._outcomes.end_entry()
         self._modes.update(result.failure_modes)
+        # Half judged, it could only count if it fails, and every share of failures would be too high.
+        self._full.update((FailureMode.NOT_JUDGED,) if result.has_failed else result.failure_modes)
         toxicity = result.toxicity.value
         self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
         self._empty_contexts += result.case.has_empty_context
@@ -410,6 +420,7 @@ class _BotColumns:
             "outcomes": self._outcomes.state(),
             "conversations": self._conversations,
             "modes": self._modes,
+            "full": self._full,
             "failures": self._failures,
             "spent": self._spent,
             "counts": [self._toxic, self._empty_contexts, self._empty_answers, self._failed_by_content],
@@ -423,6 +434,7 @@ class _BotColumns:
         self._values.extend(state["values"])
         self._outcomes.extend(state["outcomes"])
         self._modes.update({FailureMode(mode): count for mode, count in state["modes"].items()})
+        self._full.update({FailureMode(mode): count for mode, count in state["full"].items()})
         self._failures.update(state["failures"])
         toxic, empty_contexts, empty_answers, failed_by_content = state["counts"]
         self._toxic += toxic
@@ -473,6 +485,7 @@ class _BotColumns:
             toxic_queries=self._toxic,
             total_queries=self.cases,
             failure_modes={mode: self._modes[mode] for mode in FailureMode},
+            full_modes={mode: self._full[mode] for mode in FailureMode},
             empty_contexts=self._empty_contexts,
             empty_answers=self._empty_answers,
             failures=dict(self._failures.most_common()),
@@ -547,8 +560,7 @@ class _BotColumns:
 def rqs_outcome(result: CaseResult) -> Outcome:
     if result.rqs is not None:
         return Outcome.SCORED
-    failed = any(score.outcome is Outcome.FAILED for score in result.scores.values())
-    return Outcome.FAILED if failed else Outcome.NOT_APPLICABLE
+    return Outcome.FAILED if result.has_failed else Outcome.NOT_APPLICABLE
 
 
 def spent_header(name: str, facts: RunFacts, what: str = "") -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
     from rag_eval.results.intervals import Interval
     from rag_eval.results.labelled_pairs import LabelledPair
+    from rag_eval.results.paired import Change
 
 NAME_LIMIT = 60
 _WHOLE_NAME = 200
@@ -407,7 +408,7 @@ def _passes(bot: BotSummary) -> str:
     if not bot.judged_queries or not any(mean.scored for mean in bot.metrics.values()):
         return ""
     kind = "" if bot.judged_queries == bot.total_queries else "judged "
-    return f"passes {of_queries(bot.failure_modes[FailureMode.OK], bot.judged_queries, kind)}"
+    return f"passes {of_queries(bot.full_modes[FailureMode.OK], bot.judged_queries, kind)}"
 
 
 def _against_thresholds(bot: BotSummary, facts: RunFacts) -> str:
@@ -537,7 +538,7 @@ def _corrected(findings: Findings) -> Iterator[str]:
         return
     labels: Counter[str] = Counter()
     for line in lines:
-        labels[line.label] += line.count
+        labels[line.label] += line.corrected.labelled if line.corrected else 0
     label, count = labels.most_common(1)[0]
     means = [
         f"{_short(line.bot)} {decimals(line.corrected.value)} ({interval_words(line.corrected.interval)})".strip()
@@ -559,22 +560,30 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
         return
     least = min(shares, key=lambda queries: queries.both / queries.before)
     over = f"over {least.both:,} of its {least.before:,} queries"
+    of_rqs = [change for change in findings.changes if change.name == RQS]
+    if of_rqs:
+        few = next((each.too_few for each in of_rqs if each.is_open), "")
+        none = (
+            f"fewer than {FEWEST_ROWS} {few} are too few for a conclusion"
+            if few
+            else "no significant change of RQS"
+        )
+        told = _directions(of_rqs, [_short(change.bot) for change in of_rqs]) or none
+    else:
+        names = [f"{METRIC_LABELS[each.name]} of {_short(each.bot)}" for each in findings.changes]
+        told = "; ".join(filter(None, ("RQS is not compared", _directions(findings.changes, names))))
+    yield f"Compared with the baseline, {over}: {told}."
+
+
+def _directions(changes: Sequence["Change"], names: Sequence[str]) -> str:
+    """The names of the changes by their direction; empty if none is significant."""
     found = {
         direction: [
-            _short(change.bot)
-            for change in findings.changes
-            if change.name == RQS and change.direction is direction
+            name for change, name in zip(changes, names, strict=True) if change.direction is direction
         ]
         for direction in (Direction.BETTER, Direction.WORSE)
     }
-    told = "; ".join(f"{direction.value}: {enumerated(bots)}" for direction, bots in found.items() if bots)
-    few = next((each.too_few for each in findings.changes if each.name == RQS and each.is_open), "")
-    none = (
-        f"fewer than {FEWEST_ROWS} {few} are too few for a conclusion"
-        if few
-        else "no significant change of RQS"
-    )
-    yield f"Compared with the baseline, {over}: {told or none}."
+    return "; ".join(f"{direction.value}: {enumerated(those)}" for direction, those in found.items() if those)
 
 
 # Pairs

@@ -23,7 +23,7 @@ from rag_eval.texts.citations import Habit
 _OF_THE_RUN = ("flags", "cut_contexts", "usage")
 """Facts that are counted while the run is judged."""
 
-_TALLIES = 4
+_TALLIES = 5
 """Number of the form that tallies are stored in; parts with tallies of another form are counted again."""
 _COUNTING: Mapping[str, tuple[str, ...]] = {
     "weights": (),

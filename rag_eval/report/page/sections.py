@@ -171,8 +171,7 @@ def _standing(
     few = (
         f'<small title="{_FEW.format(kind)}">few {kind}</small>' if interval and count < RELIABLE_ROWS else ""
     )
-    failed = bot.judged_queries - bot.failure_modes[FailureMode.OK]
-    failures = f"{failed:,} <small>of {bot.judged_queries:,}</small>"
+    failures = f"{bot.failed_queries:,} <small>of {bot.judged_queries:,}</small>"
     is_measured = any(mean.scored for mean in bot.metrics.values())
     return (
         f'<tr><th scope="row"><span class="who">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">'
@@ -272,8 +271,8 @@ def _card(
     index = facts.bots.index(bot.bot)
     modes = []
     for number, (mode, header) in enumerate(_MODE_COLUMNS.items()):
-        count = columns[header].cell(bot).value
-        if isinstance(count, int) and bot.judged_queries:
+        count = bot.full_modes[mode]
+        if columns[header].cell(bot).value is not None and bot.judged_queries:
             share = count / bot.judged_queries
             label = f"{mode}: {count:,} of {bot.judged_queries:,} judged queries"
             modes.append(
