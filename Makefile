@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 REPORT ?= sample_report.xlsx
 PLATFORMS := linux darwin win32
+unexport PYTHONDONTWRITEBYTECODE # images of containers set it: every process of a test would compile the package again
 
 .PHONY: report test test-slow test-all lint types $(PLATFORMS:%=types-%) contact check lock audit clean
 

@@ -61,7 +61,7 @@ toxicity = false
 def undisturbed(forker: Forker, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
     """What is reported of one row where nothing goes wrong, and the number of calls that are paid."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    sheet_of(folder / "in.xlsx", rows=1)
+    sheet_of(folder / "in.csv", rows=1)
     (folder / "config.ini").write_text(SHORT_RUN)
     with running_batches() as server:
         while forker.run(folder, *RUN, "--batch", variables=openai(server)).code == 75:
@@ -783,7 +783,7 @@ def test_an_online_run_does_not_pay_for_what_batches_have(
     refused = job.command()
     assert (refused.code, len(server.judge.requests)) == (2, sent)
     assert "this report waits for 1 batch (11 calls); add --batch to continue" in refused.err
-    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    assert run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline").code == 0
     server.end()
     assert job.through()[-1] == 0
 

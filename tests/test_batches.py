@@ -48,7 +48,7 @@ def submit_under(limits: dict[str, int], server: BatchServer) -> int:
     store, budget = Store(store_path(settings, target)), budget_of(settings)
     plan = BatchPlan(
         settings,
-        read_table(Path("in.xlsx")).rows,
+        read_table(Path("in.csv")).rows,
         None,
         replace(batch_limits_of(settings), **limits),
         finish_online_below=0,
@@ -83,7 +83,7 @@ def sent_once(server: BatchServer) -> int:
     return len(names)
 
 
-RUN = ("in.xlsx", "-o", "r.xlsx", "--judge", "openai")
+RUN = ("in.csv", "-o", "r.xlsx", "--judge", "openai")
 
 
 class Job:
@@ -94,7 +94,7 @@ class Job:
         self.sheet(1)
 
     def sheet(self, rows: int) -> None:
-        sheet_of(Path("in.xlsx"), rows=rows)
+        sheet_of(Path("in.csv"), rows=rows)
 
     def configure(self, text: str) -> None:
         Path("config.ini").write_text(text)
@@ -117,7 +117,7 @@ class Job:
     def online(self) -> dict[str, Any]:
         """What an online run over the same judge reports."""
         options = ("-o", "online.xlsx", "--judge", "openai")
-        assert self._run_cli("in.xlsx", *options, **openai(self._server)).code in (0, 3)
+        assert self._run_cli("in.csv", *options, **openai(self._server)).code in (0, 3)
         self._server.judge.requests.clear()
         return tables(Path("online.xlsx"))
 
@@ -181,7 +181,7 @@ def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
     job.configure("[batch]\ndeployment = gpt-4o-batch\n[cache]\nenabled = true\n")
     sizes = []
     for _ in range(6):
-        ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
+        ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
         if ended.code != 75:
             break
         assert "expected by" in ended.out
@@ -194,7 +194,7 @@ def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
     assert all("api-key" in headers and "authorization" not in headers for headers in server.headers)
     server.takes_single = True
     server.judge.requests.clear()
-    assert run_cli("in.xlsx", "-o", "again.xlsx", "--judge", "azure", **azure(server)).code == 0
+    assert run_cli("in.csv", "-o", "again.xlsx", "--judge", "azure", **azure(server)).code == 0
     assert server.judge.requests == [], "the keys are those of [azure] deployment"
 
 
@@ -215,7 +215,7 @@ def test_azure_parameters_are_settled_by_the_first_five_calls(
     server.judge.always = picky
     sizes = []
     for _ in range(9):
-        ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
+        ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
         if ended.code != 75:
             break
         sizes.append(sum(len(batch.lines) for batch in server.open()))
@@ -399,7 +399,7 @@ def test_a_second_report_on_the_same_cache_waits_for_the_same_calls(
     job.sheet(2)
     expected = job.online()
     job.configure("[cache]\nenabled = true\n")
-    other = ("in.xlsx", "-o", "other.xlsx", "--judge", "openai", "--batch")
+    other = ("in.csv", "-o", "other.xlsx", "--judge", "openai", "--batch")
     codes = []
     for _ in range(4):
         codes += [job.run().code, run_cli(*other, **openai(server)).code]

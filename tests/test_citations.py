@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -558,11 +559,17 @@ def test_numbers_in_the_chunks_own_text_are_no_citations_if_there_is_no_such_chu
     ],
 )
 def test_hostile_texts_are_read_in_linear_time(part: str) -> None:
-    """A quadratic reading of 200,000 characters would take minutes."""
-    many = part * (200_000 // len(part))
-    for text in (many, f"a{many}", f"[1]{many}[1]"):
-        habit_of(text, CHUNKS)
-        citing_sentences(text, CHUNKS, 1)
+    """Eight times the text takes about eight times as long; a quadratic reading would take 64 times."""
+
+    def seconds(characters: int) -> float:
+        many = part * (characters // len(part))
+        begin = time.process_time()
+        for text in (many, f"a{many}", f"[1]{many}[1]"):
+            habit_of(text, CHUNKS)
+            citing_sentences(text, CHUNKS, 1)
+        return time.process_time() - begin
+
+    assert seconds(40_000) < 24 * seconds(5_000) + 0.1
 
 
 # Scores
@@ -1032,6 +1039,7 @@ def test_several_samples_are_a_mean(run_cli: Run, judge: FakeJudge, tmp_path: Pa
     assert judge.tasks()["citations"] == 2
 
 
+@pytest.mark.usefixtures("one_core")
 @pytest.mark.slow
 def test_parts_of_a_run_know_how_the_whole_of_it_cites(run_cli: Run, tmp_path: Path) -> None:
     """In shards and worker processes, base and habit are those of all rows: a bot that cites [0] in one row only counts

@@ -126,7 +126,10 @@ def test_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, m
 
 @pytest.mark.slow
 def test_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
-    """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
+    """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was.
+
+    Of writes among writes, as to the report itself, it is every fifth.
+    """
     forker = offline_forker
     small_job(memory_path / "0")
     steps = memory_path / "steps"
@@ -138,6 +141,8 @@ def test_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_p
     assert {"create", "open", "write", "fsync", "replace"} <= set(listed)
     under_way: deque[tuple[int, Fork]] = deque()
     for number in range(1, len(listed) + 1):
+        if number % 5 and listed[number - 3 : number + 2] == ["write"] * 5:
+            continue
         if len(under_way) == 3:
             assert_saved_or_not(memory_path, listed, *under_way.popleft())
         folder = memory_path / str(number)

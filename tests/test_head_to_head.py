@@ -866,6 +866,7 @@ def test_two_judges_are_compared_on_their_preferences(
 # Shards
 
 
+@pytest.mark.usefixtures("one_core")
 @pytest.mark.slow
 def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """What depends on all rows is the same: a matching although each shard has few queries, twenty controls, the cap

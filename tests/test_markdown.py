@@ -122,6 +122,7 @@ def test_hostile_cells_stay_text_and_many_bots_fit(run_cli: Run, tmp_path: Path)
         assert cells in (9, 10, 6), line
 
 
+@pytest.mark.usefixtures("one_core")
 @pytest.mark.slow
 def test_a_summary_from_json_and_from_shards(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=6)
