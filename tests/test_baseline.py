@@ -384,6 +384,9 @@ def test_rqs_of_other_weights_is_not_compared(run_cli: Run, tmp_path: Path, kind
     assert [line["Metric"] for line in lines] == [*METRIC_LABELS.values()]
     shown = read_boxes(tmp_path / "new.xlsx")
     assert [line for line in document["beside_changes"] if line not in shown] == []
+    sheet_of(tmp_path / "bad.xlsx", good=False)
+    worse = run_cli("bad.xlsx", "-o", "worse.xlsx", "--alpha", "9", "--gamma", "0", *base)
+    assert re.search(r"queries: RQS is not compared; worse: ([\w ]+ of A(, | and )?)+\.", worse.out)
     again = run_cli("in.xlsx", "-o", "new.xlsx", *base)
     assert "RQS is not compared" not in again.out
     assert "A: RQS 0" in again.out
