@@ -241,7 +241,7 @@ def test_a_report_that_is_made_again_has_the_settings_of_now(tmp_path: Path) -> 
     [
         ({}, {}, {}, ()),
         (
-            {"weights": {"faithfulness": 1.0}},
+            {"weights": {"faithfulness": 0.5}},
             {"faithfulness": 2 / 3, "answer_relevancy": 1 / 3},
             {},
             ("weights",),

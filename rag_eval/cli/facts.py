@@ -218,14 +218,10 @@ def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts
 
 
 def _weights_again(facts: "RunFacts", settings: "Settings") -> "Mapping[str, float]":
+    """Those of the run if none is set now. They are shares of one whole: one that is set changes all of them."""
     from rag_eval.configuration.effective import effective_weights
 
-    given = settings.weights.model_fields_set
-    if not given:
-        return facts.weights
-    kept = {name: weight for name, weight in facts.weights.items() if name not in given}
-    weights = settings.weights.model_copy(update=kept)
-    return effective_weights(settings.model_copy(update={"weights": weights}), facts.metrics)
+    return effective_weights(settings, facts.metrics) if settings.weights.model_fields_set else facts.weights
 
 
 def _thresholds_again(facts: "RunFacts", settings: "Settings") -> "Mapping[str, float]":
