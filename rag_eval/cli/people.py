@@ -87,8 +87,8 @@ class People:
             bounds = f"95% CI {low:.2f} to {high:.2f}"
             if high - low > _WIDE:
                 warn(
-                    f"Threshold {METRIC_LABELS[name]}: the labels leave it open ({bounds}); label more cases before you "
-                    "rely on it"
+                    f"Threshold {METRIC_LABELS[name]}: the labels leave it open ({bounds}); label more cases before "
+                    "you rely on it"
                 )
             yield (
                 f"Threshold {METRIC_LABELS[name]}: {facts.thresholds[name]:g} in this run, {threshold.value:.4g} by "
