@@ -4,6 +4,7 @@
 differs before you keep it.
 """
 
+import json
 import re
 import shlex
 import sys
@@ -204,6 +205,24 @@ def remembered(path: Path) -> Iterator[str]:
     store.end(keep=True)
 
 
+def noted(path: Path) -> Iterator[str]:
+    """How a command ended, and what the job took, by its manifest."""
+    if not path.exists():
+        return
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    yield f"  = {manifest['status']}, {manifest['exit_code']}, {manifest.get('outputs')}"
+    usage = manifest.get("usage", {})
+    tasks = usage.pop("by_task", {})
+    yield from (f"    {name}: {rounded(value)}" for name, value in usage.items() if value)
+    for name, figures in tasks.items():
+        yield f"    {name}: { {key: rounded(value) for key, value in figures.items()} }"
+
+
+def rounded(value: Any) -> Any:
+    """A sum depends on the order of the replies in its last digits."""
+    return round(value, 9) if isinstance(value, float) else value
+
+
 def said(name: str, folder: Path) -> Iterator[str]:
     """Every command of a job, with what it says, asks for and leaves."""
     sheet_of(folder / "in.xlsx", rows=1)
@@ -225,6 +244,7 @@ def said(name: str, folder: Path) -> Iterator[str]:
             about = [line for line in out.getvalue().splitlines() if not re.match(HOW_IT_IS_READ, line)]
             yield from (f"$ {step}", *about, f"exit {over.value.code}", *asked(server, known))
             found = [*remembered(Path("r.xlsx.journal"))] if Path("r.xlsx.journal").exists() else []
+            yield from noted(Path("m.json"))
             yield from found if found != before else ()
             before = found
 
