@@ -5,6 +5,7 @@ differs before you keep it.
 """
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -24,6 +25,7 @@ from test_whole_report import FACTS, FILES, RUBRIC, VARYING, script
 
 from rag_eval import cli
 from rag_eval.store.codec import to_json
+from rag_eval.store.leftovers import new_file
 from rag_eval.tables.review_file import BETTER
 
 RECORDED = Path(__file__).parent / "commands.txt"
@@ -152,7 +154,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "an LLM judge": (
         "a.csv --dry-run",
         "a.csv --dry-run --config priced.ini --samples 2 --max-calls 10",
-        "a.csv --max-calls 7 --config priced.ini --json a.json",
+        "a.csv --max-calls 1 --config priced.ini --json a.json",
         "a.csv --config priced.ini --json a.json --manifest m.json",
         "a.csv --config priced.ini --max-cost 0.0001 --fresh",
         "a.csv --config priced.ini --retry-errors -q",
@@ -256,7 +258,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "judges, rubrics and retrieval": (
         "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --dry-run",
-        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --max-calls 5",
+        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --max-calls 1",
         "compare-judges a.csv --judge-a offline --judge-b offline",
         "rubric check rubric.json",
         "rubric check bad.ini",
@@ -325,20 +327,43 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "inputs -o out --shard-rows 3 --config priced.ini --judge offline",
         "remove out/input/part-00001.parquet",
         "inputs -o out --shard-rows 3 --config priced.ini --prompts single --dry-run --fresh",
-        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --fresh --max-calls 9 --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --fresh --max-calls 1 --json out.json",
         "report out --json out.json",
         "cut out/results/part-00000.parquet",
         "report out --json out.json",
         "inputs -o out --shard-rows 3 --config priced.ini --prompts single --json out.json",
         "cases out -o all.xlsx --where 'rqs < 2'",
         "cases out -o all.xlsx --where 'speed < 2'",
-        "inputs -o each --shard-rows 3 --config priced.ini --prompts single --engine none --max-calls 40 --max-cost 1",
+        "inputs -o each --shard-rows 3 --config priced.ini --prompts single --engine none --max-calls 400 --max-cost 9",
         "shard each/specs/part-00000.json",
         "shard each/specs/part-00002.json",
         "shard each/specs/part-00002.json",
         "report each --gate-on mean --fail-under rqs=0.1",
         "shard each/specs/part-00001.json",
         "report each --markdown each.md",
+    ),
+    "what killed runs left behind": (
+        "leave a_report.xlsx a.json a.csv a.md a.html junit.xml m.json tables/Leaderboard.csv",
+        "a.csv --judge offline --json a.json --csv tables --markdown a.md --html a.html --junit junit.xml "
+        "--fail-under rqs=0.1 --gate-on mean --manifest m.json --history past -q",
+        "leave again.xlsx past/history.jsonl",
+        "a.json --report-only -o again.xlsx -q",
+        "leave past.xlsx past.html",
+        "history past -o past.xlsx",
+        "history past -o past.html",
+        "leave a_review.xlsx scores.csv scores.xlsx low.xlsx",
+        "review a.json --cases 4",
+        "retrieval results.tsv --reference references.jsonl -o scores.csv",
+        "retrieval results.tsv --reference references.jsonl -o scores.xlsx",
+        "leave c.xlsx c.json c.html",
+        "compare-judges a.csv --judge-a offline --judge-b azure --prompts-b single --rows 2-3 -o c.xlsx --json c.json "
+        "--html c.html -q",
+        "inputs -o out --config priced.ini --prompts single --shard-rows 3 -q",
+        "leave out/report.xlsx out/manifest.json out/results/part-00000.parquet out/tallies/part-00001.npz "
+        "out/input/part-00002.parquet out/specs/part-00000.json out.json low.xlsx",
+        "inputs -o out --config priced.ini --prompts single --shard-rows 3 --json out.json -q",
+        "report out -q",
+        "cases out --where 'rqs < 0.2' -o low.xlsx",
     ),
 }  # fmt: skip
 ALSO_VARYING = (
@@ -349,6 +374,7 @@ ALSO_VARYING = (
     (r"(?m)^(  ok +[\w-]+) \d[\w.]*", r"\1 N"),  # of a package
     (r"\b\d+(?:\.\d+)? (ms|KB|MB|GB)\b", r"N \1"),
     (r'("?seconds"?: ?)[\d.e-]+', r"\1N"),
+    (r"\.rag-eval-[0-9a-f-]+\.tmp", "TEMPORARY"),
     (r"(wrote: (?:past/runs|out/grants)/).*", r"\1NAME"),
 )
 UNTOLD = ("process", "configuration", "versions", "version", "started", "ended", "seconds", "input", "run")
@@ -474,10 +500,19 @@ def cut(name: str) -> None:
     Path(name).write_bytes(Path(name).read_bytes()[:-9])
 
 
+def leave(*names: str) -> None:
+    """What a killed run would leave next to these outputs."""
+    for path in map(Path, names):
+        if path.parent.is_dir():
+            _, descriptor = new_file(path, 0o600)
+            os.close(descriptor or 0)
+
+
 ACTS: Mapping[str, Callable[..., None]] = {
     "label": label,
     "remove": lambda name: Path(name).unlink(),
     "cut": cut,
+    "leave": leave,
 }
 """What is done between two commands."""
 
@@ -504,7 +539,7 @@ def said(group: str, folder: Path) -> Iterator[str]:
                 before = stamps()
                 yield from (f"$ {command}", "")
                 continue
-            is_capped |= "--max-calls" in command
+            is_capped |= re.search(r"--max-calls \d\d?\b", command) is not None
             patch.setattr(sys, "argv", ["rag-eval", *shlex.split(command)])
             out = StringIO()
             with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as ended:
