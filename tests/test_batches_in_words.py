@@ -34,7 +34,10 @@ Act = Callable[[BatchServer], object]
 OPENAI = "in.xlsx -o r.xlsx --judge openai --json r.json --manifest m.json"
 AZURE = OPENAI.replace("openai", "azure")
 BATCH = f"{OPENAI} --batch"
+CACHED = f"{BATCH} --config cached.ini"
+OTHER = CACHED.replace("in.xlsx -o r.xlsx", "other.xlsx -o s.xlsx")
 INI = {
+    "cached.ini": "[cache]\nenabled = yes\ndirectory = replies\n",
     "priced.ini": "[prices]\ninput = 3\noutput = 12\nbatch_factor = 0.25\n",
     "online.ini": "[batch]\nfinish_online_below = 3\n[prices]\ninput = 3\noutput = 12\n",
     "capped.ini": "[prices]\ninput = 3\noutput = 12\n[limits]\nmax_cost = 0.2\n",
@@ -143,6 +146,10 @@ JOBS: Mapping[str, Sequence[str | Act]] = {
         wrong("GET /batches", "empty object"), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH,
     ),
     "Azure without deployments of its own": (f"{AZURE} --batch",),
+    "two jobs with one cache": (
+        CACHED, OTHER, f"{CACHED} -o t.xlsx", f"{OTHER} --batch-cancel", OTHER, ended(), CACHED, OTHER, ended(), OTHER,
+        ended(), CACHED, OTHER, f"{CACHED} -o t.xlsx", "cache show --config cached.ini",
+    ),
     **{
         f"an answer is wrong: {kind}": tuple(
             act
@@ -226,6 +233,7 @@ def rounded(value: Any) -> Any:
 def said(name: str, folder: Path) -> Iterator[str]:
     """Every command of a job, with what it says, asks for and leaves."""
     sheet_of(folder / "in.xlsx", rows=1)
+    sheet_of(folder / "other.xlsx", rows=2)
     for file, text in INI.items():
         (folder / file).write_text(text, encoding="utf-8")
     known: set[str] = set()

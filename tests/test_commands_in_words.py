@@ -369,7 +369,6 @@ GROUPS: Mapping[str, Sequence[str]] = {
 ALSO_VARYING = (
     (r"DATE,\d+", "DATE"),
     (r"python -m pytest\.rag-eval", "rag-eval"),
-    (r"(?m)^1 of 1 row finished after .*\n", ""),
     (r"(Processes: ).* cores", r"\1N"),
     (r"(?m)^(  ok +[\w-]+) \d[\w.]*", r"\1 N"),  # of a package
     (r"\b\d+(?:\.\d+)? (ms|KB|MB|GB)\b", r"N \1"),
