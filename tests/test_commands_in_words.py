@@ -342,6 +342,46 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "shard each/specs/part-00001.json",
         "report each --markdown each.md",
     ),
+    "folders in place of files": (
+        "folder f.xlsx f.csv f.json f.ini f.html f.yaml f.tsv f.jsonl f.md f.xml",
+        "a.csv --judge offline --json a.json -q",
+        "f.csv --judge offline",
+        "f.xlsx a.csv --judge offline -o out",
+        "a.csv --judge offline --against f.csv",
+        "a.csv --judge offline --labels f.xlsx",
+        "a.csv --judge offline --labels f.csv",
+        "a.csv --judge offline --labels none.xlsx",
+        "a.csv --judge offline --baseline f.xlsx",
+        "a.csv --judge offline --baseline f.json",
+        "a.csv --judge offline --baseline none.xlsx",
+        "a.csv --judge offline --calibrate f.ini",
+        "a.csv --config f.ini",
+        "a.csv --judge offline -o f.xlsx",
+        "a.csv --judge offline --json f.json --html f.html --markdown f.md",
+        "a.csv --judge offline --junit f.xml --fail-under rqs=0.1",
+        "a.csv --judge offline --csv a.csv",
+        "a.csv --judge offline --history a.csv",
+        "f.json --report-only",
+        "review f.json",
+        "review a.json -o f.xlsx",
+        "review a.json --without f.xlsx",
+        "compare-judges f.csv --judge-a offline --judge-b azure",
+        "compare-judges a.csv --judge-a offline --judge-b azure --b f.ini",
+        "compare-judges a.csv --judge-a offline --judge-b azure -o f.xlsx --json f.json --html f.html",
+        "rubric check f.yaml",
+        "rubric align f.csv people.csv --rubric rubric.json",
+        "rubric align verdicts.csv f.csv --rubric rubric.json",
+        "retrieval f.tsv --reference references.jsonl",
+        "retrieval results.tsv --reference f.jsonl",
+        "retrieval results.tsv --reference references.jsonl -o f.xlsx",
+        "history f.csv",
+        "report f.json",
+        "cases f.json --where rqs=1 -o low.xlsx",
+        "shard f.json",
+        "init f.csv",
+        "doctor --config f.ini",
+        "cache show --config f.ini",
+    ),
     "what killed runs left behind": (
         "leave a_report.xlsx a.json a.csv a.md a.html junit.xml m.json tables/Leaderboard.csv",
         "a.csv --judge offline --json a.json --csv tables --markdown a.md --html a.html --junit junit.xml "
@@ -507,11 +547,12 @@ def leave(*names: str) -> None:
             os.close(descriptor or 0)
 
 
-ACTS: Mapping[str, Callable[..., None]] = {
+ACTS: Mapping[str, Callable[..., object]] = {
     "label": label,
     "remove": lambda name: Path(name).unlink(),
     "cut": cut,
     "leave": leave,
+    "folder": lambda *names: list(map(os.mkdir, names)),
 }
 """What is done between two commands."""
 
@@ -591,7 +632,8 @@ def told_by(document: Any) -> Iterator[str]:
     if str(document.get("format")).startswith("rag-eval-manifest"):
         document = {name: document[name] for name in document if name not in UNTOLD}
     elif "end" in document:
-        document = document["end"]
+        members = {name: [*document[name]] for name in ("run", "leaderboard")}
+        document = {"members": [*document], **members, "case": document["cases"][0], **document["end"]}
     elif "shards" in document or "settings" in document:  # of a run in shards
         document = {name: value for name, value in document.items() if name in TOLD_OF_SHARDS}
     document = {name: value for name, value in document.items() if name != "scores"}
