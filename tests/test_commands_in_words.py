@@ -38,7 +38,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --judge offline --json a.json --history past",
         "a.csv --judge offline -o a.xlsx --report-only",
         "a.json -o again.xlsx --report-only --html again.html --fail-under rqs=0.9 --gate-on mean",
-        "b.csv --judge offline -o b.xlsx --baseline a.json --fail-on-regression --history past --json b.json",
+        "b.csv --judge offline -o b.xlsx --baseline a.json --fail-on-regression --history past --json b.json "
+        "--markdown b.md --junit b.xml --csv b",
         "b.csv --judge offline -o b.xlsx --baseline latest --history past --fail-under faithfulness=0.1",
         "b.csv --judge offline -o b.xlsx --against a.csv --rows 2-5 -q",
         "a.csv --judge offline -o c.xlsx --where Kind=rules --random-rows 2 --alpha 1 --beta 0 --gamma 0",
