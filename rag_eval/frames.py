@@ -112,7 +112,7 @@ def evaluate(
                 line = _line(result, with_history=with_history)
                 if tally:
                     tally.add(result)
-                    line[_PAIRS] = plain_verdicts(result)
+                    line[_PAIRS] = plain_verdicts(result, has_labels=False)
                 lines.append(line)
         finally:
             evaluation.close()

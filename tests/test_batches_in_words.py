@@ -4,6 +4,7 @@
 differs before you keep it.
 """
 
+import json
 import re
 import shlex
 import sys
@@ -33,7 +34,10 @@ Act = Callable[[BatchServer], object]
 OPENAI = "in.xlsx -o r.xlsx --judge openai --json r.json --manifest m.json"
 AZURE = OPENAI.replace("openai", "azure")
 BATCH = f"{OPENAI} --batch"
+CACHED = f"{BATCH} --config cached.ini"
+OTHER = CACHED.replace("in.xlsx -o r.xlsx", "other.xlsx -o s.xlsx")
 INI = {
+    "cached.ini": "[cache]\nenabled = yes\ndirectory = replies\n",
     "priced.ini": "[prices]\ninput = 3\noutput = 12\nbatch_factor = 0.25\n",
     "online.ini": "[batch]\nfinish_online_below = 3\n[prices]\ninput = 3\noutput = 12\n",
     "capped.ini": "[prices]\ninput = 3\noutput = 12\n[limits]\nmax_cost = 0.2\n",
@@ -142,6 +146,10 @@ JOBS: Mapping[str, Sequence[str | Act]] = {
         wrong("GET /batches", "empty object"), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH,
     ),
     "Azure without deployments of its own": (f"{AZURE} --batch",),
+    "two jobs with one cache": (
+        CACHED, OTHER, f"{CACHED} -o t.xlsx", f"{OTHER} --batch-cancel", OTHER, ended(), CACHED, OTHER, ended(), OTHER,
+        ended(), CACHED, OTHER, f"{CACHED} -o t.xlsx", "cache show --config cached.ini",
+    ),
     **{
         f"an answer is wrong: {kind}": tuple(
             act
@@ -204,9 +212,28 @@ def remembered(path: Path) -> Iterator[str]:
     store.end(keep=True)
 
 
+def noted(path: Path) -> Iterator[str]:
+    """How a command ended, and what the job took, by its manifest."""
+    if not path.exists():
+        return
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    yield f"  = {manifest['status']}, {manifest['exit_code']}, {manifest.get('outputs')}"
+    usage = manifest.get("usage", {})
+    tasks = usage.pop("by_task", {})
+    yield from (f"    {name}: {rounded(value)}" for name, value in usage.items() if value)
+    for name, figures in tasks.items():
+        yield f"    {name}: { {key: rounded(value) for key, value in figures.items()} }"
+
+
+def rounded(value: Any) -> Any:
+    """A sum depends on the order of the replies in its last digits."""
+    return round(value, 9) if isinstance(value, float) else value
+
+
 def said(name: str, folder: Path) -> Iterator[str]:
     """Every command of a job, with what it says, asks for and leaves."""
     sheet_of(folder / "in.xlsx", rows=1)
+    sheet_of(folder / "other.xlsx", rows=2)
     for file, text in INI.items():
         (folder / file).write_text(text, encoding="utf-8")
     known: set[str] = set()
@@ -225,6 +252,7 @@ def said(name: str, folder: Path) -> Iterator[str]:
             about = [line for line in out.getvalue().splitlines() if not re.match(HOW_IT_IS_READ, line)]
             yield from (f"$ {step}", *about, f"exit {over.value.code}", *asked(server, known))
             found = [*remembered(Path("r.xlsx.journal"))] if Path("r.xlsx.journal").exists() else []
+            yield from noted(Path("m.json"))
             yield from found if found != before else ()
             before = found
 

@@ -9,8 +9,13 @@ import pytest
 from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
 from files import write_table
+from in_process import ObjectJudge, run
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
+
+from rag_eval.metrics.citation_support import citation_metrics
+from rag_eval.records import Case
+from rag_eval.texts.citations import Habit
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
@@ -353,3 +358,25 @@ def test_hostile_names_stay_text(run_cli: Run, tmp_path: Path, judge: FakeJudge)
     for worksheet in book:
         assert not [cell.coordinate for row in worksheet.iter_rows() for cell in row if cell.data_type == "f"]
     assert cases(tmp_path)[2, "A"]["Missing Docs"] == "=HYPERLINK(1)"
+
+
+@pytest.mark.parametrize(
+    ("supports", "recall"), [(0, (None, [])), (1, (0.0, ["supporting chunk not cited"]))]
+)
+def test_a_verdict_on_a_chunk_that_is_not_cited_counts_if_it_is_a_favourable_one(
+    supports: int, recall: tuple[float | None, list[str]]
+) -> None:
+    verdict = {
+        "sentence": 1,
+        "cited": [{"chunk": 2, "supports": 0}, {"chunk": 1, "supports": supports}],
+        "together": 0,
+        "other": 0,
+        "reason": "Nothing is said of it.",
+    }
+    case = Case(2, "A", "What is the capital?", f"{PARIS[:-1]} [2].", chunks=(PARIS, SEINE))
+    metrics = citation_metrics({"A": Habit(10, 10, 10)}, is_proxy=False)
+    scores = run(
+        [metric.measure(case) for metric in metrics],
+        ObjectJudge(lambda prompt: json.dumps({"sentences": [verdict]})),
+    )
+    assert (scores[1].value, [each.verdict for each in scores[1].evidence]) == recall

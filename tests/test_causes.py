@@ -128,6 +128,15 @@ def test_a_failure_without_evidence_has_the_cause_that_its_scores_show() -> None
     bare = plain_result(2, "A", 0.1)
     causes = counted([bare, case(3, UNSUPPORTED)])
     assert shape(causes) == [("missing_from_chunks", 1, 2, (2,)), ("unsupported", 1, 2, (3,))]
+    # Where only faithfulness is low, the words of the response tell whether it is in the ground truth.
+    for response, cause in (
+        ("The harbour opens at nine.", "in_reference_only"),
+        ("Tea is sold.", "unsupported"),
+    ):
+        good = plain_result(2, "A", 0.9, response=response, reference="The harbour opens at nine.")
+        every = {**good.scores, "faithfulness": Score.scored("faithfulness", 0.1)}
+        low = replace(good, scores=every, failure_modes=failure_modes(every, THRESHOLDS))
+        assert shape(counted([low])) == [(cause, 1, 1, (2,))]
     # Of scores that are all good, by another threshold than the run's.
     other = counted([replace(plain_result(2, "A", 0.9), failure_modes=(FailureMode.LOW_QUALITY,))])
     assert fix_words(other) == "Check the red cells: another score is below its threshold (1 of 1 failure)"

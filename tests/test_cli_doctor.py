@@ -316,7 +316,7 @@ def test_a_probe_of_a_judge_that_cannot_be_reached_is_code_4(doctor: Run, judge:
     [
         (Timed(20, 10, 1.2), Timed(1020, 10, 11.2), Timed(20, 110, 11.2), Speed(100, 10)),
         (Timed(20, 10, 1.2), Timed(1020, 30, 13.2), Timed(20, 110, 11.2), Speed(100, 10)),
-        (Timed(20, 10, 1.0), Timed(1020, 10, 11.0), Timed(20, 11, 1.1), Speed(100, 10)),
+        (Timed(20, 10, 2.0), Timed(1020, 10, 12.0), Timed(20, 11, 2.1), Speed(100, 5)),
         (Timed(20, 10, 1.0), Timed(1020, 10, 1.0), Timed(20, 110, 1.0), Speed(1e6, 1e5)),
         (Timed(20, 0, 1.0), Timed(1020, 0, 2.0), Timed(20, 0, 2.0), None),
         (Timed(0, 10, 1.0), Timed(0, 10, 2.0), Timed(0, 110, 2.0), None),

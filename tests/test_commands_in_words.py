@@ -4,31 +4,42 @@
 differs before you keep it.
 """
 
+import json
+import os
 import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import azure
+from conftest import KEY, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
 from files import write_table
+from openpyxl import load_workbook
 from test_whole_report import FACTS, FILES, RUBRIC, VARYING, script
 
 from rag_eval import cli
 from rag_eval.store.codec import to_json
+from rag_eval.store.leftovers import new_file
+from rag_eval.tables.review_file import BETTER
 
 RECORDED = Path(__file__).parent / "commands.txt"
+TWO_JUDGES = (
+    "compare-judges a.csv --a priced.ini --b timed.ini --temperature-b 0.5 --prompts-b single --rows 2-4 "
+    "--head-to-head -o c.xlsx --html c.html --json c.json"
+)
 GROUPS: Mapping[str, Sequence[str]] = {
     "offline runs": (
         "a.csv --judge offline --json a.json --history past",
         "a.csv --judge offline -o a.xlsx --report-only",
         "a.json -o again.xlsx --report-only --html again.html --fail-under rqs=0.9 --gate-on mean",
-        "b.csv --judge offline -o b.xlsx --baseline a.json --fail-on-regression --history past --json b.json",
+        "b.csv --judge offline -o b.xlsx --baseline a.json --fail-on-regression --history past --json b.json "
+        "--markdown b.md --junit b.xml --csv b",
         "b.csv --judge offline -o b.xlsx --baseline latest --history past --fail-under faithfulness=0.1",
         "b.csv --judge offline -o b.xlsx --against a.csv --rows 2-5 -q",
         "a.csv --judge offline -o c.xlsx --where Kind=rules --random-rows 2 --alpha 1 --beta 0 --gamma 0",
@@ -144,7 +155,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "an LLM judge": (
         "a.csv --dry-run",
         "a.csv --dry-run --config priced.ini --samples 2 --max-calls 10",
-        "a.csv --max-calls 7 --config priced.ini --json a.json",
+        "a.csv --max-calls 1 --config priced.ini --json a.json",
         "a.csv --config priced.ini --json a.json --manifest m.json",
         "a.csv --config priced.ini --max-cost 0.0001 --fresh",
         "a.csv --config priced.ini --retry-errors -q",
@@ -248,7 +259,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "judges, rubrics and retrieval": (
         "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --dry-run",
-        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --max-calls 5",
+        "compare-judges a.csv --a priced.ini --judge-a azure --judge-b offline --max-calls 1",
         "compare-judges a.csv --judge-a offline --judge-b offline",
         "rubric check rubric.json",
         "rubric check bad.ini",
@@ -262,15 +273,156 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "init project",
         "completion cmd",
     ),
+    "judges that are compared": (
+        f"{TWO_JUDGES} --dry-run",
+        TWO_JUDGES,
+        f"{TWO_JUDGES} --html-no-texts --max-cost 5 --max-minutes 60",
+        "compare-judges a.csv --judge-a offline --judge-b openai --model-b local --prompts-b single -o o.xlsx "
+        "--json o.json --rows 2-9",
+        "compare-judges a.csv --a kept.ini --judge-b offline --rows 2-3 -o k.xlsx --json k.json",
+        "compare-judges a.csv --a kept.ini --judge-b offline --rows 2-4 -o k.xlsx --json k.json",
+        "compare-judges a.csv --a kept.ini --judge-b offline --rows 2-3 -o k.xlsx --json replies/replies.sqlite",
+        "cache show --config kept.ini",
+    ),
+    "another provider": (
+        "a.csv --judge openai --model local --prompts single --rows 2-5 -o s.xlsx --json s.json",
+        "a.csv --config wide.ini -o w.xlsx --json w.json --html w.html --redact --rows 2-6",
+        "a.csv --config wide.ini -o w.xlsx --report-only --rows 2-6",
+        "a.csv --config kept.ini -o k.xlsx --rows 2-5 --manifest m.json",
+        "a.csv --config kept.ini -o k.xlsx --rows 2-6 --manifest m.json",
+        "a.csv --config kept.ini -o k.xlsx --rows 2-6 --manifest m.json --fresh",
+        "a.csv --config kept.ini -o k.xlsx --rows 2-6 --report-only --manifest m.json",
+        "a.csv --config kept.ini -o n.xlsx --rows 2-7 --report-only --manifest m.json",
+        "cache show --config kept.ini",
+        "cache prune --older-than 0 --config kept.ini",
+        "cache show --config kept.ini",
+        "cache show --config plain.ini",
+        "a.csv --config short.ini -o t.xlsx --rows 2-5 --json t.json",
+        "a.csv --config plain.ini -o p.xlsx --rows 2-3 --json p.json",
+        "long.csv --config looks_llm.ini -o l.xlsx --json l.json --until-clear",
+        "long.csv --config looks_llm.ini -o l.xlsx --json l.json --until-clear --rows 2-30",
+    ),
+    "labels of people": (
+        "a.csv --judge offline --json a.json -q",
+        "review a.json --cases 10 --raters Ada,Ben",
+        "label a_review.xlsx Ada",
+        "label a_review.xlsx Ben",
+        "a.json --report-only --labels a_review.xlsx -o labelled.xlsx --calibrate new.ini --manifest m.json",
+        "a.csv --judge offline --labels a_review.xlsx -o labelled.xlsx --json labelled.json",
+        "b.csv --judge offline --labels a_review.xlsx -o b.xlsx",
+        "review labelled.json --cases 4 --without a_review.xlsx -o more.xlsx",
+        "a.csv --judge offline --rows 2-4 --labels a_review.xlsx --labels more.xlsx -o b.xlsx",
+        "a.csv --judge offline --labels a_review.xlsx --labels a_review.xlsx -o b.xlsx",
+        "a.csv --head-to-head --rows 2-7 --prompts single -o pairs.xlsx --json pairs.json -q",
+        "review pairs.json --pairs --cases 6 -o pairs_review.xlsx --raters Ada",
+        "label pairs_review.xlsx Ada",
+        "pairs.json --report-only --labels pairs_review.xlsx -o pairs.xlsx --json labelled.json",
+        "pairs.json --report-only --labels a_review.xlsx -o pairs.xlsx",
+    ),
+    "shards that were not finished": (
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --json out.json --manifest m.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --dry-run",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --retry-errors --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts merged",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts merged --dry-run --fresh",
+        "inputs -o out --shard-rows 3 --config priced.ini --judge offline",
+        "remove out/input/part-00001.parquet",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --dry-run --fresh",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --fresh --max-calls 1 --json out.json",
+        "report out --json out.json",
+        "cut out/results/part-00000.parquet",
+        "report out --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --json out.json",
+        "cases out -o all.xlsx --where 'rqs < 2'",
+        "cases out -o all.xlsx --where 'speed < 2'",
+        "inputs -o each --shard-rows 3 --config priced.ini --prompts single --engine none --max-calls 400 --max-cost 9",
+        "shard each/specs/part-00000.json",
+        "shard each/specs/part-00002.json",
+        "shard each/specs/part-00002.json",
+        "report each --gate-on mean --fail-under rqs=0.1",
+        "shard each/specs/part-00001.json",
+        "report each --markdown each.md",
+    ),
+    "folders in place of files": (
+        "folder f.xlsx f.csv f.json f.ini f.html f.yaml f.tsv f.jsonl f.md f.xml",
+        "a.csv --judge offline --json a.json -q",
+        "f.csv --judge offline",
+        "f.xlsx a.csv --judge offline -o out",
+        "a.csv --judge offline --against f.csv",
+        "a.csv --judge offline --labels f.xlsx",
+        "a.csv --judge offline --labels f.csv",
+        "a.csv --judge offline --labels none.xlsx",
+        "a.csv --judge offline --baseline f.xlsx",
+        "a.csv --judge offline --baseline f.json",
+        "a.csv --judge offline --baseline none.xlsx",
+        "a.csv --judge offline --calibrate f.ini",
+        "a.csv --config f.ini",
+        "a.csv --judge offline -o f.xlsx",
+        "a.csv --judge offline --json f.json --html f.html --markdown f.md",
+        "a.csv --judge offline --junit f.xml --fail-under rqs=0.1",
+        "a.csv --judge offline --csv a.csv",
+        "a.csv --judge offline --history a.csv",
+        "f.json --report-only",
+        "review f.json",
+        "review a.json -o f.xlsx",
+        "review a.json --without f.xlsx",
+        "compare-judges f.csv --judge-a offline --judge-b azure",
+        "compare-judges a.csv --judge-a offline --judge-b azure --b f.ini",
+        "compare-judges a.csv --judge-a offline --judge-b azure -o f.xlsx --json f.json --html f.html",
+        "rubric check f.yaml",
+        "rubric align f.csv people.csv --rubric rubric.json",
+        "rubric align verdicts.csv f.csv --rubric rubric.json",
+        "retrieval f.tsv --reference references.jsonl",
+        "retrieval results.tsv --reference f.jsonl",
+        "retrieval results.tsv --reference references.jsonl -o f.xlsx",
+        "history f.csv",
+        "report f.json",
+        "cases f.json --where rqs=1 -o low.xlsx",
+        "shard f.json",
+        "init f.csv",
+        "doctor --config f.ini",
+        "cache show --config f.ini",
+    ),
+    "what killed runs left behind": (
+        "leave a_report.xlsx a.json a.csv a.md a.html junit.xml m.json tables/Leaderboard.csv",
+        "a.csv --judge offline --json a.json --csv tables --markdown a.md --html a.html --junit junit.xml "
+        "--fail-under rqs=0.1 --gate-on mean --manifest m.json --history past -q",
+        "leave again.xlsx past/history.jsonl",
+        "a.json --report-only -o again.xlsx -q",
+        "leave past.xlsx past.html",
+        "history past -o past.xlsx",
+        "history past -o past.html",
+        "leave a_review.xlsx scores.csv scores.xlsx low.xlsx",
+        "review a.json --cases 4",
+        "retrieval results.tsv --reference references.jsonl -o scores.csv",
+        "retrieval results.tsv --reference references.jsonl -o scores.xlsx",
+        "leave c.xlsx c.json c.html",
+        "compare-judges a.csv --judge-a offline --judge-b azure --prompts-b single --rows 2-3 -o c.xlsx --json c.json "
+        "--html c.html -q",
+        "inputs -o out --config priced.ini --prompts single --shard-rows 3 -q",
+        "leave out/report.xlsx out/manifest.json out/results/part-00000.parquet out/tallies/part-00001.npz "
+        "out/input/part-00002.parquet out/specs/part-00000.json out.json low.xlsx",
+        "inputs -o out --config priced.ini --prompts single --shard-rows 3 --json out.json -q",
+        "report out -q",
+        "cases out --where 'rqs < 0.2' -o low.xlsx",
+    ),
 }  # fmt: skip
 ALSO_VARYING = (
     (r"DATE,\d+", "DATE"),
     (r"python -m pytest\.rag-eval", "rag-eval"),
-    (r"(?m)^1 of 1 row finished after .*\n", ""),
     (r"(Processes: ).* cores", r"\1N"),
     (r"(?m)^(  ok +[\w-]+) \d[\w.]*", r"\1 N"),  # of a package
     (r"\b\d+(?:\.\d+)? (ms|KB|MB|GB)\b", r"N \1"),
+    (r'("?seconds"?: ?)[\d.e-]+', r"\1N"),
+    (r"\.rag-eval-[0-9a-f-]+\.tmp", "TEMPORARY"),
+    (r"(wrote: (?:past/runs|out/grants)/).*", r"\1NAME"),
 )
+UNTOLD = ("process", "configuration", "versions", "version", "started", "ended", "seconds", "input", "run")
+"""Of a manifest: what depends on the machine, and what the terminal says."""
+TOLD_OF_SHARDS = (
+    "shard_rows", "share", "max_calls", "max_cost", "max_minutes", "shares_replies", "again", "fresh", "retry_errors",
+    "strict_cache",
+)  # fmt: skip
 HEADER = (
     "Query",
     "Ground_Truth",
@@ -297,6 +449,17 @@ INI = {
     "mapped.ini": "[columns]\ncontext = Context, Topic\nlatency = Latency_Good\n",
     "three.ini": "[evaluation]\nlooks = 0.3, 0.6\n",
     "looks.ini": "[evaluation]\nlooks = 0.2, 0.5\n",
+    "kept.ini": "[judge]\nprovider = openai\nprompts = single\n[cache]\nenabled = yes\ndirectory = replies\n"
+    "[evaluation]\nparallel = no\n[prices]\ninput = 3\noutput = 12\ncached_input = 1\ncurrency = EUR\n",
+    "wide.ini": "[judge]\nprovider = azure\nstructured_output = json_object\n[azure]\ntemperature = 0.3\n"
+    "[evaluation]\nparallel = no\nsamples = 2\n[metrics]\nanswer_coverage = yes\nchunk_relevance = yes\n"
+    "citations = auto\n[toxicity]\ndeployment = small\n[prices]\ninput = 3\noutput = 12\ntoxicity_input = 1\n"
+    "toxicity_output = 2\n[rubric]\nfile = rubric.json\n[report]\nevidence = yes\nslice_by = Kind\n",
+    "short.ini": "[judge]\nprovider = openai\nprompts = single\n[evaluation]\nparallel = no\n[limits]\n"
+    "max_prompt_tokens = 430\nlong_prompts = truncate\n",
+    "plain.ini": "[judge]\nprovider = openai\nstructured_output = prompt\n[evaluation]\nparallel = no\n",
+    "looks_llm.ini": "[judge]\nprovider = openai\nprompts = single\n[evaluation]\nparallel = no\nlooks = 0.4, 0.7\n"
+    "[metrics]\ntoxicity = no\n",
     "merged.ini": "[judge]\nprovider = azure\nprompts = merged\n[evaluation]\nparallel = no\n",
 }
 
@@ -347,7 +510,7 @@ def hesitations() -> Iterator[Answer]:
 
 
 def answers(judge: FakeJudge, group: str) -> None:
-    if group == "an endpoint that fails":
+    if group in ("an endpoint that fails", "shards that were not finished"):
 
         def fail(request: Request) -> Answer | None:
             if "Ada Lovelace" in request.prompt:
@@ -363,6 +526,38 @@ def answers(judge: FakeJudge, group: str) -> None:
         judge.faults.extend([completion("OK"), *hesitations()])
 
 
+def label(name: str, sheet: str) -> None:
+    """As a person does, who is of one opinion on the cases of an even number and of another one on the others."""
+    book = load_workbook(name)
+    for number, line in enumerate(book[sheet].iter_rows()):
+        measure = str(line[4].value).partition("/")[2]
+        if measure:
+            line[2].value = ("first", "same")[number % 2] if measure == BETTER else (1, 0.5)[number % 2]
+    book.save(name)
+
+
+def cut(name: str) -> None:
+    Path(name).write_bytes(Path(name).read_bytes()[:-9])
+
+
+def leave(*names: str) -> None:
+    """What a killed run would leave next to these outputs."""
+    for path in map(Path, names):
+        if path.parent.is_dir():
+            _, descriptor = new_file(path, 0o600)
+            os.close(descriptor or 0)
+
+
+ACTS: Mapping[str, Callable[..., object]] = {
+    "label": label,
+    "remove": lambda name: Path(name).unlink(),
+    "cut": cut,
+    "leave": leave,
+    "folder": lambda *names: list(map(os.mkdir, names)),
+}
+"""What is done between two commands."""
+
+
 def said(group: str, folder: Path) -> Iterator[str]:
     """Every command of a group and what it says, in a folder next to which nothing is."""
     folder = folder / "inner" / "here"
@@ -374,9 +569,18 @@ def said(group: str, folder: Path) -> Iterator[str]:
         if group not in ("offline runs", "mistakes", "options that do not go together"):
             for name, value in azure(judge).items():
                 patch.setenv(name, value)
+        if group in ("judges that are compared", "another provider"):
+            patch.setenv("OPENAI_BASE_URL", f"{judge.url}/v1")
+            patch.setenv("OPENAI_API_KEY", KEY)
         is_capped = False
+        before = stamps()
         for command in GROUPS[group]:
-            is_capped |= "--max-calls" in command
+            if act := ACTS.get(command.partition(" ")[0]):
+                act(*command.split()[1:])
+                before = stamps()
+                yield from (f"$ {command}", "")
+                continue
+            is_capped |= re.search(r"--max-calls \d\d?\b", command) is not None
             patch.setattr(sys, "argv", ["rag-eval", *shlex.split(command)])
             out = StringIO()
             with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as ended:
@@ -385,6 +589,7 @@ def said(group: str, folder: Path) -> Iterator[str]:
                 f"$ rag-eval {command}",
                 *out.getvalue().splitlines(),
                 *sent(judge, is_capped=is_capped),
+                *changed(before, before := stamps(), is_capped=is_capped),
             )
             yield from (f"exit {ended.value.code}", "")
 
@@ -400,6 +605,40 @@ def sent(judge: FakeJudge, *, is_capped: bool) -> Iterator[str]:
         yield f"sent: {dict(sorted(judge.tasks().items()))}"
         yield from sorted({f"  {each.path} {settings_of(each)}" for each in judge.requests})
     judge.requests.clear()
+
+
+def stamps() -> dict[str, tuple[int, int]]:
+    """When each file was written, and its number, which a file that replaces it does not have."""
+    found = ((path, path.stat()) for path in sorted(Path().rglob("*")) if path.is_file())
+    return {path.as_posix(): (stat.st_mtime_ns, stat.st_ino) for path, stat in found}
+
+
+def changed(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], *, is_capped: bool
+) -> Iterator[str]:
+    """The files that a command wrote and removed, with the text of those that programs read."""
+    for name in sorted(before.keys() - after.keys()):
+        yield f"removed: {name}"
+    for name in [name for name in after if before.get(name) != after[name]]:
+        yield f"wrote: {name}"
+        if name.endswith((".csv", "new.ini", ".md", ".xml")):
+            yield from (f"  | {line}" for line in Path(name).read_text(encoding="utf-8-sig").splitlines())
+        elif name.endswith(".json") and not is_capped:
+            document = json.loads(Path(name).read_text(encoding="utf-8"))
+            yield from told_by(document)
+
+
+def told_by(document: Any) -> Iterator[str]:
+    """What a JSON file says of a run that its tables do not show."""
+    if str(document.get("format")).startswith("rag-eval-manifest"):
+        document = {name: document[name] for name in document if name not in UNTOLD}
+    elif "end" in document:
+        members = {name: [*document[name]] for name in ("run", "leaderboard")}
+        document = {"members": [*document], **members, "case": document["cases"][0], **document["end"]}
+    elif "shards" in document or "settings" in document:  # of a run in shards
+        document = {name: value for name, value in document.items() if name in TOLD_OF_SHARDS}
+    document = {name: value for name, value in document.items() if name != "scores"}
+    yield from (f"  | {name}: {to_json(value).decode()}" for name, value in document.items())
 
 
 def settings_of(request: Request) -> dict[str, object]:

@@ -273,8 +273,9 @@ def test_a_measure_cannot_take_the_column_of_another(names: list[str]) -> None:
 
 
 def test_a_frame_without_bots_is_named() -> None:
-    with pytest.raises(InputError, match="No Bot_"):
+    with pytest.raises(InputError, match="No Bot_") as caught:
         evaluate(pd.DataFrame({"Query": ["q"]}))
+    assert not hasattr(caught.value, "__notes__")
 
 
 def test_settings_that_make_a_frame_readable_are_named() -> None:

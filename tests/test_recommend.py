@@ -272,3 +272,11 @@ def test_a_failure_leaves_the_advice_empty() -> None:
 
     (advice,) = run([LlmAdviser().advise(case_of({"faithfulness": 0.1}))], ObjectJudge(reply))
     assert advice == ""
+
+
+@pytest.mark.parametrize("text", ["…", "- ", " "])
+def test_advice_without_words_is_asked_for_once_more(text: str) -> None:
+    replies = iter([text, "Name the year."])
+    judge = ObjectJudge(lambda prompt: json.dumps({"recommendation": next(replies)}))
+    (asked,) = run([LlmAdviser().advise(case_of({"faithfulness": 0.1}))], judge)
+    assert (asked, len(judge.prompts)) == ("Name the year.", 2)

@@ -35,6 +35,7 @@ from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details
 from rag_eval.report.book import check_readable
+from rag_eval.report.charts import NamedMark, sides_of_names
 from rag_eval.report.columns import case_columns
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
@@ -821,3 +822,8 @@ def _as_ordinary_user() -> Iterator[None]:
         yield
     finally:
         os.seteuid(user)
+
+
+def test_a_name_in_a_chart_lies_where_it_covers_no_other_mark() -> None:
+    marks = [NamedMark("Atlas", 100, 100, goes_first=False), NamedMark("Birch", 112, 100, goes_first=False)]
+    assert sides_of_names(marks, [(1, 0), (-1, 0)], (600, 600)) == [(-1, 0), (1, 0)]

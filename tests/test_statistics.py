@@ -749,6 +749,13 @@ class TestSpearman:
         assert spearman(values, values).interval is None
         assert spearman(values, values).value == 1.0
 
+    def test_has_an_interval_from_four_pairs_on(self):
+        found = spearman([1, 2, 3, 4], [1, 2, 4, 3])
+        assert found.value == pytest.approx(0.8)
+        half = 1.959964 * math.sqrt(1.32)
+        assert found.interval.low == pytest.approx(math.tanh(math.atanh(0.8) - half))
+        assert found.interval.high == pytest.approx(math.tanh(math.atanh(0.8) + half))
+
     def test_is_none_without_pairs(self):
         assert spearman([], []) is None
 

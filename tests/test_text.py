@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rag_eval.texts import words as words_module
 from rag_eval.texts.display import decimals, enumerated, percent
+from rag_eval.texts.languages import have_one_language
 from rag_eval.texts.quantities import canonical_number
 from rag_eval.texts.words import (
     NEGATION,
@@ -414,3 +415,9 @@ def test_a_german_date_is_neither_an_item_of_a_list_nor_the_end_of_a_sentence():
         "Die Frist endet am 3. Oktober 2024.",
         "Danach nicht.",
     ]
+
+
+def test_the_script_of_a_long_text_is_that_of_its_first_2000_characters():
+    beginning, rest = "λόγος " * 333, " the answer" * 500
+    assert have_one_language(beginning + rest, "Ποιος;")
+    assert not have_one_language(beginning[:600] + rest, "Ποιος;")

@@ -101,7 +101,7 @@ VARYING = (
     (r"sha256-[\w+/=]+", "SHA"),
     (r"\b4\d{4}\.\d{5,}", "DATE"),  # days since 1900
     (r"(\.\d{12})\d+", r"\1"),  # sums depend on the order of the replies
-    (r"(?m)^\d+ of \d+ rows finished after .*\n", ""),
+    (r"(?m)^\d+ of \d+ rows? finished after .*\n", ""),
 )
 
 

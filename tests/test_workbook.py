@@ -875,6 +875,7 @@ def test_what_cannot_be_an_encoding_or_separator_is_an_error(
         (b"Query,Bot_A\nq,\xe9\n", "utf-8", 2),
         ("Query,Bot_A\nq,a\nq,ü\nq,b\n".encode(), "ascii", 3),
         (b"Query,Bot_A\n" + b"q,a\n" * 20_000 + b"q,\x81\n", "cp1252", 20_002),
+        (b"Query,Bot_AB\n\xff\n", "utf-8", 2),
         (b"Query,Bot_A\nq,cut \xc3", "utf-8", 2),
         ("Query,Bot_A\nq,a\n".encode("utf-16-le") + b"\x00\xd8q\x00", "utf-16-le", 3),
         (b"Query,Bot_A\nq,a\n", "utf-16", 1),

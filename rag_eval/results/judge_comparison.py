@@ -378,7 +378,7 @@ class JudgeComparisonTally:
             difference=mean(differences),
             interval=_interval_over_rows(differences, rows),
             mean_absolute_error=mean_absolute_error(a, b),
-            correlation=spearman(a, b) if differences else None,
+            correlation=spearman(a, b),
             kappa=kappa(a, b, is_verdict=name in self._criteria),
             decisions=self._decisions(name, (a, b), thresholds),
         )

@@ -114,7 +114,7 @@ def _array(values: Any) -> "array[Any] | bytearray":
     return bytearray(data) if values.dtype.char == "B" else array(values.dtype.char.replace("l", "q"), data)
 
 
-def plain_verdicts(result: CaseResult, *, has_labels: bool = False) -> list[dict[str, Any]]:
+def plain_verdicts(result: CaseResult, *, has_labels: bool) -> list[dict[str, Any]]:
     """The verdicts on a case in values that JSON knows, without the members for labels in a run that has none."""
     plain: list[dict[str, Any]] = [to_plain(verdict) for verdict in result.pairs]
     for verdict in plain if not has_labels else ():

@@ -115,8 +115,8 @@ class Outbox:
         """The batches in which calls of this pass are."""
         self.stopped: RunStoppedError | None = None
         """The cap that was reached."""
-        self.held_back = 0
-        """The number of calls that wait until the first ones are answered."""
+        self.held_back = False
+        """Whether calls wait until the first ones are answered."""
         self.over_cap: dict[str, float] = {}
         """By key, what calls that a cap holds back may cost."""
         self._endpoint = endpoint
@@ -164,7 +164,7 @@ class Outbox:
             if key in self._known:
                 return
             if not is_settled and self._pilots[model] >= _PILOT:
-                self.held_back += 1
+                self.held_back = True
                 return
             try:
                 self._budget.book(self._limits.cost(record))
