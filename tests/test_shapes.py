@@ -2096,19 +2096,112 @@ def test_fields_of_objects_written_as_text_are_columns(
     [
         ('input,output\n"{""question"": ""q""}",plain\n"{""question"": ""r""}",b\n', "q", "plain"),
         ('input,output\nq,"{""answer"": ""a""}"\nr,not an object\n', "q", '{"answer": "a"}'),
+        ('input,output\nq,"{""answer"": ""a""}"\nr,null\ns,text\nt,"{""answer"": ""b""}"', "q", "a"),
         ('input,output\nq,"{""colour"": ""red""}"\nr,"{}"\n', "q", '{"colour": "red"}'),
         ('Query,Bot_A\nq,"{""answer"": ""a""}"\n', "q", '{"answer": "a"}'),
         ('Query,"answer"\nq,"{""answer"": ""a""}"\n', "q", "a"),
     ],
 )
-def test_a_column_is_read_by_its_fields_only_if_every_cell_has_them(
+def test_a_column_is_read_by_its_fields_if_most_cells_have_them(
     tmp_path: Path, text: str, query: str, response: str
 ) -> None:
-    """Also behind the first rows: else the other cells would be blank responses."""
     (row, *_) = frame_of(tmp_path, text).rows
     assert (row.query, row.cases[0].response) == (query, response)
-    late = "input,output\n" + 'q,"{""answer"": ""a""}"\n' * 30 + "r,text\n"
-    assert frame_of(tmp_path, late).rows[0].cases[0].response == '{"answer": "a"}'
+
+
+_OBJECTS = [f'q{number},"{{""answer"": ""a{number}"", ""context"": [""c""]}}"' for number in range(30)]
+
+
+@pytest.mark.parametrize("place", [0, 15, 30])
+def test_a_text_among_objects_is_the_response_of_its_row(run_cli: Run, tmp_path: Path, place: int) -> None:
+    """Wherever it stands: the raw objects, with their contexts, were judged as responses."""
+    lines = [*_OBJECTS[:place], "r,Service unavailable", *_OBJECTS[place:], "s,null", "t,"]
+    table = frame_of(tmp_path, "\n".join(["question,output", *lines]))
+    said = [row.cases[0].response for row in table.rows]
+    assert said == [
+        *(f"a{n}" for n in range(place)),
+        "Service unavailable",
+        *(f"a{n}" for n in range(place, 30)),
+        "",
+        "",
+    ]
+    assert {row.cases[0].chunks for row in table.rows} == {("c",), ()}
+    assert table.warnings == (
+        f"Column 'output' (B): the text in row {place + 2} was read as 'output.answer', because other rows have an "
+        "object there. If it is no answer, such as an error message, clear it, or leave the row out.",
+    )
+
+
+def test_few_objects_among_texts_are_texts_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    text = "\n".join(["question,output", "q,Yes.", "r,No.", _OBJECTS[0]])
+    table = frame_of(tmp_path, text)
+    assert table.rows[2].cases[0].response.startswith('{"answer"')
+    assert table.warnings == (
+        "Column 'output' (B): objects with a field 'answer' in row 4 were read as texts, as most cells are no objects. "
+        "To read the field, add --map output.answer=bot.",
+    )
+    table = frame_of(tmp_path, text, named=[Named("output.answer", "bot", "")])
+    assert [row.cases[0].response for row in table.rows] == ["Yes.", "No.", "a0"]
+    text = text.replace("output", "Bot_A").replace("q,Yes.", _OBJECTS[1])
+    table = frame_of(tmp_path, text, named=[Named("Bot_A.answer", "bot", "")])
+    assert [row.cases[0].response for row in table.rows] == ["a1", "No.", "a0"]
+
+
+def _traces(value: str) -> str:
+    """Records of a tool, the third of them with this in place of an object; '' for a record without it."""
+    whole = (
+        '{{"inputs": {{"question": "q{0}"}}, "outputs": {{"answer": "a{0}", "context": ["c"]}}, "n": {0}}}'
+    )
+    lines = [whole.format(number) for number in range(5)]
+    lines[2] = (
+        f'{{"inputs": {{"question": "q2"}}{value and f", {chr(34)}outputs{chr(34)}: {value}"}, "n": 2}}'
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("value", ["null", '""', '" "', "[]", "{}", "NaN", ""])
+@pytest.mark.parametrize("name", ["outputs", "Bot_A"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_nothing_in_place_of_an_object_is_an_object_that_is_absent(
+    value: str, name: str, place: int, tmp_path: Path
+) -> None:
+    """As the runs that failed are exported: every other response was read as blank."""
+    lines = _traces(value).replace("outputs", name).splitlines()
+    lines.insert(place, lines.pop(2))
+    table = frame_of(tmp_path, "\n".join(lines), "a.jsonl")
+    cases = {row.query: row.cases[0] for row in table.rows}
+    assert [cases[f"q{n}"].response for n in range(5)] == ["a0", "a1", "", "a3", "a4"]
+    assert cases["q1"].chunks == ("c",)
+    assert (table.bots, table.warnings) == (("A",) if name == "Bot_A" else (f"{name}.answer",), ())
+
+
+def test_a_text_in_place_of_an_object_is_the_response_of_its_record(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(_traces('"Service unavailable"'))
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline")
+    assert "response: Service unavailable" in ended.out
+    assert (
+        "Column 'outputs' (E): the text in row 3 was read as 'outputs.answer', because other rows have an object "
+        "there. If it is no answer, such as an error message, clear it, or leave the row out with --where 'outputs = '."
+    ) in ended.err
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline", "--where", "outputs = ")
+    assert ("4 rows" in ended.out, "unavailable" in ended.out) == (True, False)
+    (tmp_path / "a.jsonl").write_text(_traces('"Service unavailable"').replace('"answer"', '"colour"'))
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline")
+    assert (
+        "Column 'outputs' (E): only row 3 has a text there. The objects of other rows were read as blank; to read a "
+        "field of them, give it a role, as in --map 'outputs.FIELD=bot'."
+    ) in ended.err
+
+
+def test_a_reference_or_a_query_may_be_an_object_that_is_absent(tmp_path: Path) -> None:
+    lines = [f'{{"question": "q{n}", "answer": "a", "expected": {{"answer": "t{n}"}}}}' for n in range(3)]
+    lines[1] = '{"question": "q1", "answer": "a", "expected": null}'
+    table = frame_of(tmp_path, "\n".join(lines), "a.jsonl")
+    assert [row.cases[0].reference for row in table.rows] == ["t0", None, "t2"]
+    table = frame_of(tmp_path, "\n".join(lines).replace("null", '"t1"'), "a.jsonl")
+    assert [row.cases[0].reference for row in table.rows] == ["t0", "t1", "t2"]
+    flat = '{"question": "q", "output": "whole", "output.answer": "part"}'
+    assert frame_of(tmp_path, flat, "a.jsonl").rows[0].cases[0].response == "whole"
 
 
 def test_a_template_with_a_provider_names_a_bot(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rag_eval.tables.cells import (
 from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
-    from rag_eval.tables.columns import Columns
+    from rag_eval.tables.columns import Columns, ColumnUse
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
 UNUSED_MESSAGES, UNANSWERED, NOT_FINITE, HALF_PAIR = (
@@ -61,7 +61,7 @@ class Remarks:
             for column, rows in columns.items():
                 messages = self._messages[kind, column]
                 count = f"{counted(messages, 'message')} {'is' if messages == 1 else 'are'}"
-                sentence = _SENTENCES[kind].format(rows=_first_ten(rows), count=count, number=f"{messages:,}")
+                sentence = _SENTENCES[kind].format(rows=first_ten(rows), count=count, number=f"{messages:,}")
                 yield f"Column {column}: {sentence}"
 
 
@@ -83,7 +83,7 @@ class Missing:
         for bot, numbers in self._rows.items():
             yield (
                 f"Bot '{bot[:60]}' has no response to {len(numbers):,} of {rows:,} queries after the same messages of "
-                f"the user (row {_first_ten(numbers)}). These cases are not applicable. If the bot was asked and did "
+                f"the user (row {first_ten(numbers)}). These cases are not applicable. If the bot was asked and did "
                 "not answer, add its answer as an empty one."
             )
         if not self._incomplete:
@@ -120,7 +120,7 @@ class Repeats:
             verb = "repeats" if len(rows) == 1 else "repeat"
             yield (
                 f"{counted(len(repeated), 'row')} {verb} an earlier row with the same query, responses, ground truth "
-                f"and context: row {_first_ten(rows)}. Repeated rows count again, which makes differences seem more "
+                f"and context: row {first_ten(rows)}. Repeated rows count again, which makes differences seem more "
                 "significant than they are; delete them."
             )
 
@@ -139,7 +139,7 @@ def merge_warnings(
     if touched:
         places = [f"{column_letter(area.first_column - 1)}{area.first_row}" for area in touched]
         yield (
-            f"Merged cells are read as their first cell, the others as blank (at {_first_ten(places)}); "
+            f"Merged cells are read as their first cell, the others as blank (at {first_ten(places)}); "
             "unmerge them and repeat the text where it belongs."
         )
 
@@ -156,10 +156,19 @@ def short_warnings(rows: Sequence[int]) -> Iterator[str]:
     """A text with line ends that stands in no quotes is torn into rows that look like others."""
     if rows:
         yield (
-            f"Fewer cells than the header has: row {_first_ten(rows)}. Missing cells were read as blank; "
+            f"Fewer cells than the header has: row {first_ten(rows)}. Missing cells were read as blank; "
             "if a line break split a text, put the text in double quotes."
         )
 
 
-def _first_ten(items: Sequence[object]) -> str:
+def text_in_object(use: "ColumnUse", field: str, rows: Sequence[int], condition: str = "") -> str:
+    """About rows with a text in a column of objects, which was read as a field. `condition` would leave them out."""
+    remedy = f" with --where '{condition}'" if condition else ""
+    return (
+        f"Column {use}: the text in row {first_ten(rows)} was read as '{field[:60]}', because other rows have an "
+        f"object there. If it is no answer, such as an error message, clear it, or leave the row out{remedy}."
+    )
+
+
+def first_ten(items: Sequence[object]) -> str:
     return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
