@@ -2212,6 +2212,104 @@ def test_a_template_with_a_provider_names_a_bot(tmp_path: Path) -> None:
     assert (one.bots, one.rows[0].cases[0].response) == (("atlas",), "a")
 
 
+_PROMPTED = "question,[atlas] Answer {{question}},[birch] Answer {{question}}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "response"),
+    [
+        ("[PASS] (1.00)\n\nFour weeks.\n\nPass Reason: All assertions passed", "Four weeks."),
+        (
+            "[PASS] (1.00, tone: 0.50)\r\n\r\nFour.\r\n\r\nWeeks.\r\n\r\nPass Reason: Both\r\n\r\npassed",
+            "Four.\n\nWeeks.",
+        ),
+        ("[PASS] (1.00)\n\n(4.00) weeks.", "(4.00) weeks."),
+        ("[FAIL] (0.50)\n\nSix weeks.\n\nFail Reason: Expected output to contain", "Six weeks."),
+        ("[FAIL] (0.00)\n\nNo word.\n---\nSix weeks.\n\nFail Reason: No word.", "Six weeks."),
+        ("[FAIL] (0.00)\n\nAPI error: 429\n\nFail Reason: API error: 429", ""),
+        ("[FAIL] (0.00)\n\nFail Reason: No word.", ""),
+        ("[ERROR] (0.00)\n\nAPI error: 429\n\nFail Reason: API error: 429", ""),
+        ("[PASS] Four weeks.", "Four weeks."),
+        ("[PASS] (about) four weeks.", "(about) four weeks."),
+        ("[FAIL] No word.\n---\nSix weeks.", "Six weeks."),
+        ("[FAIL] Six weeks.", "Six weeks."),
+        ("", ""),
+    ],
+)
+def test_the_verdict_of_promptfoo_is_no_part_of_the_response(
+    cell: str, response: str, tmp_path: Path
+) -> None:
+    table = frame_of(tmp_path, f'{_PROMPTED}\nq,"{cell}",[PASS] a\nr,[PASS] b,[PASS] c\n')
+    assert [[case.response for case in row.cases] for row in table.rows] == [[response, "a"], ["b", "c"]]
+    is_error = cell and not response and "No word" not in cell
+    assert [warning[:22] for warning in table.warnings] == ["1 response is empty wh"] * bool(is_error)
+
+
+def test_what_only_looks_like_the_verdict_of_promptfoo_stays(tmp_path: Path) -> None:
+    texts = [f"{_PROMPTED}\nq,[PASS] a,[DONE] b\nr,c,d", "question,Bot_A,Bot_B\nq,[PASS] a,[DONE] b\nr,c,d"]
+    for text in texts:
+        table = frame_of(tmp_path, text)
+        assert [[case.response for case in row.cases] for row in table.rows] == [
+            ["[PASS] a", "[DONE] b"],
+            ["c", "d"],
+        ]
+
+
+def test_an_error_in_a_table_of_promptfoo_is_no_answer(run_cli: Run, tmp_path: Path) -> None:
+    its = "Status,Score,Named Scores,Grader Reason,Comment"
+    (tmp_path / "a.csv").write_text(
+        f"question,[atlas] {{{{question}}}},{its},[birch] {{{{question}}}},{its}\n"
+        "q,a,PASS,1.00,,,,API error: 429,ERROR,0.00,,API error: 429,\n"
+        'r,"[PASS] b",PASS,1.00,,,,"No word.\n---\nd",FAIL,0.00,,No word.,\n'
+    )
+    table = read_table(tmp_path / "a.csv")
+    assert [[case.response for case in row.cases] for row in table.rows] == [["a", ""], ["[PASS] b", "d"]]
+    option = "--where '[birch] {{question}} != '"
+    assert table.warnings == (
+        "1 response is empty where column '[birch] {{question}}' (H) has an error in place of an answer (row 2); it "
+        f"counts as an empty answer. To leave such rows out, add {option}.",
+    )
+    ended = run_cli("a.csv", "--show", "--judge", "offline", *shlex.split(option))
+    assert (ended.code, ended.err, "1 row," in ended.out) == (0, "", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "option"),
+    [
+        ("answer,error\nq,a,\nr,,Timeout\ns,,E\nt,,", "'error' (C) has a text (row 3, 4); they", "--where 'error = '"),
+        ("answer,error\nq,a,None\nr,,Timeout", "'error' (C) has a text (row 3); it", "--where 'error = None'"),
+        ("answer,error\nq,a,\nr,,Timeout\ns,,None", "'error' (C) has a text (row 3)", ""),
+        ("answer,error\nq,a,Weak\nr,,Timeout", "'error' (C) has a text (row 3)", ""),
+        ("answer,error,Error\nq,a,,\nr,,Timeout,x", "'error' (C) has a text (row 3)", "--where 'error = '"),
+        ("answer,level\nq,a,DEFAULT\nr,,ERROR", "'level' (C) is ERROR (row 3)", "--where 'level != ERROR'"),
+        ("answer,level\nq,a,DEFAULT\nr,,ERROR\ns,,failed", "'level' (C) is ERROR or failed (row 3, 4)", ""),
+        ("answer,error,level\nq,a,,\nr,,E,Error\ns,,,Error", "(D) is Error (row 4)", "--where 'level != Error'"),
+        ("Bot_A,Bot_B,error\nq,a,b,\nr,a,,Timeout", "'error' (D) has a text (row 3)", "--where 'error = '"),
+        ("model,answer,error\nq,a,1,\nq,b,2,\nr,a,1,\nr,b,,E\ns,a,1,\ns,b,2,", "'error' (D) has a text (row 5)",
+         "--rows 1-3,6-"),
+        ("answer,error\nq,a,0.5\nr,,0.25", "", ""),
+        ("answer,error_rate\nq,a,\nr,,high", "", ""),
+    ],
+)  # fmt: skip
+def test_a_response_that_is_empty_because_a_call_failed_is_told(
+    text: str, told: str, option: str, run_cli: Run, tmp_path: Path
+) -> None:
+    """The command of the warning leaves it out."""
+    (tmp_path / "a.csv").write_text(f"question,{text}")
+    found = [each for each in read_table(tmp_path / "a.csv").warnings if "empty" in each and told in each]
+    assert bool(found) == bool(told)
+    assert all(each.endswith(f"add {option}." if option else "remove them from the file.") for each in found)
+    if option:
+        ended = run_cli("a.csv", "--show", "--judge", "offline", *shlex.split(option))
+        assert (ended.code, "empty" in ended.err) == (0, False)
+
+
+def test_only_responses_that_are_judged_are_told_to_be_empty(tmp_path: Path) -> None:
+    text = "question,answer,error\nq,a,\nr,,Timeout\ns,,Timeout\n"
+    for options in ({"max_rows": 1}, {"selection": Selection(rows=((2, 2),))}):
+        assert not any("empty" in each for each in frame_of(tmp_path, text, **options).warnings)
+
+
 def test_items_of_a_dataset_are_a_test_set() -> None:
     with pytest.raises(TableError, match="this looks like a test set"):
         read_table(FILES / "langfuse_items.jsonl")

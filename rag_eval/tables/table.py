@@ -57,9 +57,11 @@ from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 from rag_eval.tables.unfolding import (
     Fields,
     columns_of_objects,
+    failures_in,
     field_of_text,
     fields_of,
     unfolded,
+    with_answers,
     with_texts_in_fields,
 )
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
@@ -216,6 +218,11 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines, asked.decimals)
         unused = UnusedColumns(columns, asked, rows)
+        if messages is None:
+            marks, told = failures_in(columns, header, first)
+            reader.failures = [*(each.failures for each in marks.values()), *told.values()]
+            if reader.failures:
+                opened = replace(opened, rows=with_answers(opened.rows, marks, told))
         known = _Opened(path, place, opened, last, header, columns, unused, selection, messages)
         return _table_of(known, reader, max_rows, on_row)
 
@@ -480,6 +487,7 @@ def _table_of(
             *opened.unused.warnings(),
             *_odd_values(sheet, columns),
             *reader.warnings(),
+            *_failed(opened, reader),
             *(messages.warnings() if messages else ()),
             *short_warnings([number for number in sheet.short if number <= last_row]),
             *merged,
@@ -507,6 +515,12 @@ def _odd_values(sheet: Sheet, columns: Columns) -> Iterator[str]:
         for row in rows if header in names else ():
             remarks.add(kind, names[header], row)
     yield from remarks.warnings()
+
+
+def _failed(opened: _Opened, reader: RowReader) -> Iterator[str]:
+    by_rows = opened.columns.bot is not None and len(reader.columns.responses) > 1
+    for failures in reader.failures:
+        yield from failures.warnings(opened.header, by_rows=by_rows, is_selected=bool(opened.selection.rows))
 
 
 def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iterator[Unit]]:

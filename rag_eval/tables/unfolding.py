@@ -1,20 +1,36 @@
 """Columns of objects written as text, such as `input` and `output` of traces, to a column for each field.
 
 A chat is an object too, of a query and a response, if the table has no other responses; also one written as a text with
-speakers, if the column has queries by its name or is called so.
+speakers, if the column has queries by its name or is called so. Responses of promptfoo are taken out of what it writes
+around them.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval.errors import MOST_LISTED
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
 from rag_eval.tables.chats import is_open, last_turn
-from rag_eval.tables.columns import ROLES, Named, matches
-from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, field_with, folded, meaning_of
+from rag_eval.tables.columns import ROLES, Columns, Named, matches
+from rag_eval.tables.names import (
+    CONTEXT,
+    KEPT,
+    QUERY,
+    REFERENCE,
+    RESPONSE,
+    UNUSED,
+    field_with,
+    folded,
+    meaning_of,
+    names_errors,
+    names_state,
+    squeezed,
+)
 from rag_eval.tables.nested import flattened, structure
+from rag_eval.tables.remarks import OF_ERRORS, OF_MARKS, OF_STATES, Failures
 from rag_eval.tables.sheets import value_cell
 from rag_eval.tables.speakers import turns_of_text
 
@@ -247,3 +263,102 @@ def _chat(cell: Cell) -> object:
     if value is None and isinstance(cell, str) and not isinstance(cell, JsonText):
         return [{"role": turn.role, "content": turn.content} for turn in turns_of_text(cell)] or None
     return value
+
+
+# --- Calls that failed, and what promptfoo writes around a response ----------------------------------------------
+
+
+class _Marks(NamedTuple):
+    """A column of responses in a .csv of promptfoo."""
+
+    failures: Failures
+    state: int | None = None
+    """The column with PASS, FAIL or ERROR; None if each response begins with that."""
+    reason: int | None = None
+    """The column that says why."""
+
+    def answer(self, cell: str, cells: Sequence[Cell]) -> str | None:
+        """The response in a cell of the row; None for an error."""
+        if self.state is None:
+            return _marked_answer(cell)
+        if cell_at(cells, self.state) == "ERROR":
+            return None
+        reason = "" if self.reason is None else cell_at(cells, self.reason)
+        return cell.removeprefix(f"{reason}{_RULE}") if reason else cell
+
+
+def failures_in(
+    columns: Columns, header: Sequence[Cell], first: Sequence[tuple[int, Sequence[Cell]]]
+) -> tuple[dict[int, _Marks], dict[int, Failures]]:
+    """The columns that tell of calls that failed, by their position: those of responses, and those without a use."""
+    marks = {
+        index: _Marks(Failures(columns.uses[index], OF_MARKS), *places)
+        for index in columns.responses.values()
+        if index in columns.uses and (places := _verdicts(header, index, first)) is not None
+    }
+    states = {each.state for each in marks.values()}
+    told = {}
+    for index, use in columns.uses.items():
+        if use.role in (UNUSED, KEPT) and index not in states:
+            kind = OF_ERRORS if names_errors(use.header) else OF_STATES if names_state(use.header) else ""
+            if kind:
+                told[index] = Failures(use, kind)
+    return marks, told
+
+
+def _verdicts(
+    header: Sequence[Cell], index: int, first: Sequence[tuple[int, Sequence[Cell]]]
+) -> tuple[int | None, int | None] | None:
+    """Where the verdicts of a column of responses are, and the reasons; None for a column without verdicts."""
+    if not _PROMPTED.match(str(header[index])):
+        return None
+    if squeezed(str(cell_at(header, index + 1))) == "status":
+        words = {str(cell_at(cells, index + 1)) for _, cells in first} - {""}
+        names = {squeezed(str(cell_at(header, place))): place for place in range(index + 5, index, -1)}
+        return (index + 1, names.get("graderreason")) if words and words <= _VERDICTS else None
+    texts = [str(cell) for _, cells in first if (cell := cell_at(cells, index))]
+    return (None, None) if texts and all(map(_MARK.match, texts)) else None
+
+
+_PROMPTED = re.compile(r"\[[^\]]*[^\]\s][^\]]*\] .")
+"""A provider and a prompt."""
+_VERDICTS = {"PASS", "FAIL", "ERROR"}
+_MARK = re.compile(r"\[(PASS|FAIL|ERROR)\](?P<score> \((?:\d|undefined)[^\n]*\)(?=\s*\n|\Z))?\s*")
+_REASON = re.compile(r"(?:\A|\n\n)(?:Pass|Fail) Reason: ")
+_RULE = "\n---\n"
+"""What stands between the reason and the response, of older versions."""
+
+
+def with_answers(rows: Rows, marks: Mapping[int, _Marks], told: Mapping[int, Failures]) -> Rows:
+    """The rows with bare responses. `marks` and `told` receive those of calls that failed."""
+    for number, cells in rows:
+        for index, failures in told.items():
+            failures.look(number, cell_at(cells, index))
+        bare: list[Cell] = [*cells] if marks else []
+        for index, its in marks.items():
+            cell = cell_at(cells, index)
+            if isinstance(cell, str) and cell:
+                answer = its.answer(cell, cells)
+                bare[index] = answer or ""
+                if answer is None:
+                    its.failures.add(number)
+        yield number, bare or cells
+
+
+def _marked_answer(cell: str) -> str | None:
+    """The response in a cell with a verdict before it and mostly a reason behind it; None for an error."""
+    text = cell.replace("\r\n", "\n")
+    found = _MARK.match(text)
+    if found is None:
+        return cell
+    if found[1] == "ERROR":
+        return None
+    text = text[found.end() :]
+    if found[1] == "FAIL" and not found["score"]:
+        return text.partition(_RULE)[2] or text
+    *_, last = [None, *_REASON.finditer(text)]
+    if last is None:
+        return text.strip()
+    reason = text[last.end() :].strip()
+    text = text[: last.start()].strip().removeprefix(f"{reason}{_RULE}")
+    return None if found[1] == "FAIL" and text == reason else text
