@@ -2096,19 +2096,112 @@ def test_fields_of_objects_written_as_text_are_columns(
     [
         ('input,output\n"{""question"": ""q""}",plain\n"{""question"": ""r""}",b\n', "q", "plain"),
         ('input,output\nq,"{""answer"": ""a""}"\nr,not an object\n', "q", '{"answer": "a"}'),
+        ('input,output\nq,"{""answer"": ""a""}"\nr,null\ns,text\nt,"{""answer"": ""b""}"', "q", "a"),
         ('input,output\nq,"{""colour"": ""red""}"\nr,"{}"\n', "q", '{"colour": "red"}'),
         ('Query,Bot_A\nq,"{""answer"": ""a""}"\n', "q", '{"answer": "a"}'),
         ('Query,"answer"\nq,"{""answer"": ""a""}"\n', "q", "a"),
     ],
 )
-def test_a_column_is_read_by_its_fields_only_if_every_cell_has_them(
+def test_a_column_is_read_by_its_fields_if_most_cells_have_them(
     tmp_path: Path, text: str, query: str, response: str
 ) -> None:
-    """Also behind the first rows: else the other cells would be blank responses."""
     (row, *_) = frame_of(tmp_path, text).rows
     assert (row.query, row.cases[0].response) == (query, response)
-    late = "input,output\n" + 'q,"{""answer"": ""a""}"\n' * 30 + "r,text\n"
-    assert frame_of(tmp_path, late).rows[0].cases[0].response == '{"answer": "a"}'
+
+
+_OBJECTS = [f'q{number},"{{""answer"": ""a{number}"", ""context"": [""c""]}}"' for number in range(30)]
+
+
+@pytest.mark.parametrize("place", [0, 15, 30])
+def test_a_text_among_objects_is_the_response_of_its_row(run_cli: Run, tmp_path: Path, place: int) -> None:
+    """Wherever it stands: the raw objects, with their contexts, were judged as responses."""
+    lines = [*_OBJECTS[:place], "r,Service unavailable", *_OBJECTS[place:], "s,null", "t,"]
+    table = frame_of(tmp_path, "\n".join(["question,output", *lines]))
+    said = [row.cases[0].response for row in table.rows]
+    assert said == [
+        *(f"a{n}" for n in range(place)),
+        "Service unavailable",
+        *(f"a{n}" for n in range(place, 30)),
+        "",
+        "",
+    ]
+    assert {row.cases[0].chunks for row in table.rows} == {("c",), ()}
+    assert table.warnings == (
+        f"Column 'output' (B): the text in row {place + 2} was read as 'output.answer', because other rows have an "
+        "object there. If it is no answer, such as an error message, clear it, or leave the row out.",
+    )
+
+
+def test_few_objects_among_texts_are_texts_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    text = "\n".join(["question,output", "q,Yes.", "r,No.", _OBJECTS[0]])
+    table = frame_of(tmp_path, text)
+    assert table.rows[2].cases[0].response.startswith('{"answer"')
+    assert table.warnings == (
+        "Column 'output' (B): objects with a field 'answer' in row 4 were read as texts, as most cells are no objects. "
+        "To read the field, add --map output.answer=bot.",
+    )
+    table = frame_of(tmp_path, text, named=[Named("output.answer", "bot", "")])
+    assert [row.cases[0].response for row in table.rows] == ["Yes.", "No.", "a0"]
+    text = text.replace("output", "Bot_A").replace("q,Yes.", _OBJECTS[1])
+    table = frame_of(tmp_path, text, named=[Named("Bot_A.answer", "bot", "")])
+    assert [row.cases[0].response for row in table.rows] == ["a1", "No.", "a0"]
+
+
+def _traces(value: str) -> str:
+    """Records of a tool, the third of them with this in place of an object; '' for a record without it."""
+    whole = (
+        '{{"inputs": {{"question": "q{0}"}}, "outputs": {{"answer": "a{0}", "context": ["c"]}}, "n": {0}}}'
+    )
+    lines = [whole.format(number) for number in range(5)]
+    lines[2] = (
+        f'{{"inputs": {{"question": "q2"}}{value and f", {chr(34)}outputs{chr(34)}: {value}"}, "n": 2}}'
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("value", ["null", '""', '" "', "[]", "{}", "NaN", ""])
+@pytest.mark.parametrize("name", ["outputs", "Bot_A"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_nothing_in_place_of_an_object_is_an_object_that_is_absent(
+    value: str, name: str, place: int, tmp_path: Path
+) -> None:
+    """As the runs that failed are exported: every other response was read as blank."""
+    lines = _traces(value).replace("outputs", name).splitlines()
+    lines.insert(place, lines.pop(2))
+    table = frame_of(tmp_path, "\n".join(lines), "a.jsonl")
+    cases = {row.query: row.cases[0] for row in table.rows}
+    assert [cases[f"q{n}"].response for n in range(5)] == ["a0", "a1", "", "a3", "a4"]
+    assert cases["q1"].chunks == ("c",)
+    assert (table.bots, table.warnings) == (("A",) if name == "Bot_A" else (f"{name}.answer",), ())
+
+
+def test_a_text_in_place_of_an_object_is_the_response_of_its_record(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(_traces('"Service unavailable"'))
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline")
+    assert "response: Service unavailable" in ended.out
+    assert (
+        "Column 'outputs' (E): the text in row 3 was read as 'outputs.answer', because other rows have an object "
+        "there. If it is no answer, such as an error message, clear it, or leave the row out with --where 'outputs = '."
+    ) in ended.err
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline", "--where", "outputs = ")
+    assert ("4 rows" in ended.out, "unavailable" in ended.out) == (True, False)
+    (tmp_path / "a.jsonl").write_text(_traces('"Service unavailable"').replace('"answer"', '"colour"'))
+    ended = run_cli("a.jsonl", "--show", "--judge", "offline")
+    assert (
+        "Column 'outputs' (E): only row 3 has a text there. The objects of other rows were read as blank; to read a "
+        "field of them, give it a role, as in --map 'outputs.FIELD=bot'."
+    ) in ended.err
+
+
+def test_a_reference_or_a_query_may_be_an_object_that_is_absent(tmp_path: Path) -> None:
+    lines = [f'{{"question": "q{n}", "answer": "a", "expected": {{"answer": "t{n}"}}}}' for n in range(3)]
+    lines[1] = '{"question": "q1", "answer": "a", "expected": null}'
+    table = frame_of(tmp_path, "\n".join(lines), "a.jsonl")
+    assert [row.cases[0].reference for row in table.rows] == ["t0", None, "t2"]
+    table = frame_of(tmp_path, "\n".join(lines).replace("null", '"t1"'), "a.jsonl")
+    assert [row.cases[0].reference for row in table.rows] == ["t0", "t1", "t2"]
+    flat = '{"question": "q", "output": "whole", "output.answer": "part"}'
+    assert frame_of(tmp_path, flat, "a.jsonl").rows[0].cases[0].response == "whole"
 
 
 def test_a_template_with_a_provider_names_a_bot(tmp_path: Path) -> None:
@@ -2117,6 +2210,104 @@ def test_a_template_with_a_provider_names_a_bot(tmp_path: Path) -> None:
     assert table.bots == ("atlas", "birch two")
     one = frame_of(tmp_path, "question,[atlas] Answer {{question}}\nq,a\n")
     assert (one.bots, one.rows[0].cases[0].response) == (("atlas",), "a")
+
+
+_PROMPTED = "question,[atlas] Answer {{question}},[birch] Answer {{question}}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "response"),
+    [
+        ("[PASS] (1.00)\n\nFour weeks.\n\nPass Reason: All assertions passed", "Four weeks."),
+        (
+            "[PASS] (1.00, tone: 0.50)\r\n\r\nFour.\r\n\r\nWeeks.\r\n\r\nPass Reason: Both\r\n\r\npassed",
+            "Four.\n\nWeeks.",
+        ),
+        ("[PASS] (1.00)\n\n(4.00) weeks.", "(4.00) weeks."),
+        ("[FAIL] (0.50)\n\nSix weeks.\n\nFail Reason: Expected output to contain", "Six weeks."),
+        ("[FAIL] (0.00)\n\nNo word.\n---\nSix weeks.\n\nFail Reason: No word.", "Six weeks."),
+        ("[FAIL] (0.00)\n\nAPI error: 429\n\nFail Reason: API error: 429", ""),
+        ("[FAIL] (0.00)\n\nFail Reason: No word.", ""),
+        ("[ERROR] (0.00)\n\nAPI error: 429\n\nFail Reason: API error: 429", ""),
+        ("[PASS] Four weeks.", "Four weeks."),
+        ("[PASS] (about) four weeks.", "(about) four weeks."),
+        ("[FAIL] No word.\n---\nSix weeks.", "Six weeks."),
+        ("[FAIL] Six weeks.", "Six weeks."),
+        ("", ""),
+    ],
+)
+def test_the_verdict_of_promptfoo_is_no_part_of_the_response(
+    cell: str, response: str, tmp_path: Path
+) -> None:
+    table = frame_of(tmp_path, f'{_PROMPTED}\nq,"{cell}",[PASS] a\nr,[PASS] b,[PASS] c\n')
+    assert [[case.response for case in row.cases] for row in table.rows] == [[response, "a"], ["b", "c"]]
+    is_error = cell and not response and "No word" not in cell
+    assert [warning[:22] for warning in table.warnings] == ["1 response is empty wh"] * bool(is_error)
+
+
+def test_what_only_looks_like_the_verdict_of_promptfoo_stays(tmp_path: Path) -> None:
+    texts = [f"{_PROMPTED}\nq,[PASS] a,[DONE] b\nr,c,d", "question,Bot_A,Bot_B\nq,[PASS] a,[DONE] b\nr,c,d"]
+    for text in texts:
+        table = frame_of(tmp_path, text)
+        assert [[case.response for case in row.cases] for row in table.rows] == [
+            ["[PASS] a", "[DONE] b"],
+            ["c", "d"],
+        ]
+
+
+def test_an_error_in_a_table_of_promptfoo_is_no_answer(run_cli: Run, tmp_path: Path) -> None:
+    its = "Status,Score,Named Scores,Grader Reason,Comment"
+    (tmp_path / "a.csv").write_text(
+        f"question,[atlas] {{{{question}}}},{its},[birch] {{{{question}}}},{its}\n"
+        "q,a,PASS,1.00,,,,API error: 429,ERROR,0.00,,API error: 429,\n"
+        'r,"[PASS] b",PASS,1.00,,,,"No word.\n---\nd",FAIL,0.00,,No word.,\n'
+    )
+    table = read_table(tmp_path / "a.csv")
+    assert [[case.response for case in row.cases] for row in table.rows] == [["a", ""], ["[PASS] b", "d"]]
+    option = "--where '[birch] {{question}} != '"
+    assert table.warnings == (
+        "1 response is empty where column '[birch] {{question}}' (H) has an error in place of an answer (row 2); it "
+        f"counts as an empty answer. To leave such rows out, add {option}.",
+    )
+    ended = run_cli("a.csv", "--show", "--judge", "offline", *shlex.split(option))
+    assert (ended.code, ended.err, "1 row," in ended.out) == (0, "", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "option"),
+    [
+        ("answer,error\nq,a,\nr,,Timeout\ns,,E\nt,,", "'error' (C) has a text (row 3, 4); they", "--where 'error = '"),
+        ("answer,error\nq,a,None\nr,,Timeout", "'error' (C) has a text (row 3); it", "--where 'error = None'"),
+        ("answer,error\nq,a,\nr,,Timeout\ns,,None", "'error' (C) has a text (row 3)", ""),
+        ("answer,error\nq,a,Weak\nr,,Timeout", "'error' (C) has a text (row 3)", ""),
+        ("answer,error,Error\nq,a,,\nr,,Timeout,x", "'error' (C) has a text (row 3)", "--where 'error = '"),
+        ("answer,level\nq,a,DEFAULT\nr,,ERROR", "'level' (C) is ERROR (row 3)", "--where 'level != ERROR'"),
+        ("answer,level\nq,a,DEFAULT\nr,,ERROR\ns,,failed", "'level' (C) is ERROR or failed (row 3, 4)", ""),
+        ("answer,error,level\nq,a,,\nr,,E,Error\ns,,,Error", "(D) is Error (row 4)", "--where 'level != Error'"),
+        ("Bot_A,Bot_B,error\nq,a,b,\nr,a,,Timeout", "'error' (D) has a text (row 3)", "--where 'error = '"),
+        ("model,answer,error\nq,a,1,\nq,b,2,\nr,a,1,\nr,b,,E\ns,a,1,\ns,b,2,", "'error' (D) has a text (row 5)",
+         "--rows 1-3,6-"),
+        ("answer,error\nq,a,0.5\nr,,0.25", "", ""),
+        ("answer,error_rate\nq,a,\nr,,high", "", ""),
+    ],
+)  # fmt: skip
+def test_a_response_that_is_empty_because_a_call_failed_is_told(
+    text: str, told: str, option: str, run_cli: Run, tmp_path: Path
+) -> None:
+    """The command of the warning leaves it out."""
+    (tmp_path / "a.csv").write_text(f"question,{text}")
+    found = [each for each in read_table(tmp_path / "a.csv").warnings if "empty" in each and told in each]
+    assert bool(found) == bool(told)
+    assert all(each.endswith(f"add {option}." if option else "remove them from the file.") for each in found)
+    if option:
+        ended = run_cli("a.csv", "--show", "--judge", "offline", *shlex.split(option))
+        assert (ended.code, "empty" in ended.err) == (0, False)
+
+
+def test_only_responses_that_are_judged_are_told_to_be_empty(tmp_path: Path) -> None:
+    text = "question,answer,error\nq,a,\nr,,Timeout\ns,,Timeout\n"
+    for options in ({"max_rows": 1}, {"selection": Selection(rows=((2, 2),))}):
+        assert not any("empty" in each for each in frame_of(tmp_path, text, **options).warnings)
 
 
 def test_items_of_a_dataset_are_a_test_set() -> None:

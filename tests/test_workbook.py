@@ -1290,7 +1290,7 @@ def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Pat
     values = [
         (0.25, "Yes", False),
         (" 1 ", " FAIL ", 1),
-        ("0.5", True, "pass"),
+        ("0,5", True, "pass"),
         (0, 0, None),
         (None, None, "no"),
     ]
@@ -1315,7 +1315,8 @@ def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Pat
     [
         ("Human_Faithfulness", 1.5, "'1.5' is not a label; expected a number from 0 to 1"),
         ("Human_Faithfulness", -0.1, "'-0.1' is not a label"),
-        ("Human_Faithfulness", "0,8", "'0,8' is not a label"),
+        ("Human_Faithfulness", "0,8,1", "'0,8,1' is not a label"),
+        ("Human_Faithfulness", "1,5", "'1,5' is not a label"),
         ("Human_Faithfulness", "yes", "'yes' is not a label"),
         ("Human_Faithfulness", "nan", "'nan' is not a label"),
         ("Human_Faithfulness", "0_1", "'0_1' is not a label"),

@@ -247,8 +247,9 @@ _YES, _NO = ("yes", "true", "pass"), ("no", "false", "fail")
 
 
 def parse_score(text: str) -> float:
-    """A metric's label, 0..1. ValueError for anything else, such as 80 or 0,8."""
-    if _DECIMAL.fullmatch(text.strip()) and 0.0 <= (value := float(text)) <= 1.0:
+    """A metric's label, 0..1, also with a decimal comma. ValueError for anything else, such as 80 or 0,8,1."""
+    number = _DECIMAL_COMMA.sub(r"\1.\2", text.strip())
+    if _DECIMAL.fullmatch(number) and 0.0 <= (value := float(number)) <= 1.0:
         return value
     raise ValueError(f"{_shown(text)} is not a label; expected a number from 0 to 1")
 
@@ -265,6 +266,8 @@ def parse_verdict(text: str) -> float:
 
 _ONE, _ZERO = re.compile(r"1(?:\.0+)?"), re.compile(r"0(?:\.0+)?")
 """Data frames write whole numbers with a fraction in a column where some are missing."""
+_DECIMAL_COMMA = re.compile(r"^(0|1(?=,0+$)),(\d+)$", re.ASCII)
+"""Only of 0 to 1."""
 _DECIMAL = re.compile(r"(?:\d++(?:\.\d++)?|\.\d++)(?:e-\d++)?", re.ASCII | re.IGNORECASE)
 
 

@@ -371,6 +371,17 @@ def names_bots(header: str) -> bool:
     return squeezed(header) in _BOTS
 
 
+def names_errors(header: str) -> bool:
+    """Whether the name is that of a text which is there only if something failed."""
+    *parents, name = map(squeezed, header.split(".") if _PATH.fullmatch(header) else [header])
+    return name in _ERRORS or (name in _PARTS_OF_ERRORS and not _ERRORS.isdisjoint(parents[-1:]))
+
+
+def names_state(header: str) -> bool:
+    """Whether the name is that of a word for how a call ended."""
+    return squeezed(header.rpartition(".")[2]) in _STATES
+
+
 def holds_several(header: str) -> bool:
     """Whether the name is the plural of one for a ground truth, so that its cells are lists."""
     name = squeezed(header.rpartition(".")[2])
@@ -430,6 +441,11 @@ _TRUTHS = frozenset(
     ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")
 )
 """Names of a response that are those of a ground truth in other files."""
+_ERRORS = _squeezed_all(
+    ("error", "errors", "error_message", "exception", "Fehler", "Fehlermeldung", "erreur")
+)
+_PARTS_OF_ERRORS = ("message", "type", "name", "code")
+_STATES = _squeezed_all(("level", "status", "status_code", "state"))
 _PASSAGES = _squeezed_all(PASSAGES)
 _OF_CONVERSATIONS = frozenset(
     _unaccented(squeezed(name))

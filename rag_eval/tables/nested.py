@@ -52,6 +52,8 @@ class _RecordFile(NamedTuple):
     layout: str
     odd: Mapping[tuple[str, str], Sequence[int]]
     """The numbers of records with a value that is not read as it is, by its path and the kind of remark."""
+    mixed: Mapping[str, Sequence[int]]
+    """The numbers of the first records with a value where others have an object, by its path."""
     warnings: tuple[str, ...] = ()
 
 
@@ -63,13 +65,16 @@ def open_records(path: Path) -> Iterator[_RecordFile]:
         if found is not None:
             numbered = list(enumerate(found.records, 1))
             layout = f"JSON, records in {found.where}" if found.where else "JSON"
-            paths, odd = _paths(path, numbered)
-            yield _RecordFile(paths, _flat(numbered), layout, odd, found.warnings)
+            known = _fields(path, numbered)
+            yield _RecordFile(
+                known.columns(), _flat(numbered), layout, known.odd, known.mixed(), found.warnings
+            )
             return
     with _opened(path) as lines:
-        paths, odd = _paths(path, _parsed(path, lines))
+        known = _fields(path, _parsed(path, lines))
     with _opened(path) as lines:
-        yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines", odd)
+        flat = _flat(_parsed(path, lines))
+        yield _RecordFile(known.columns(), flat, "JSON Lines", known.odd, known.mixed())
 
 
 class _RecordList(NamedTuple):
@@ -271,28 +276,67 @@ def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
             ) from None
 
 
-def _paths(
-    path: Path, records: Iterable[tuple[int, Any]]
-) -> tuple[tuple[str, ...], dict[tuple[str, str], list[int]]]:
-    """Every field that some record has, and the records with values that are not read as they are."""
-    paths: dict[str, None] = {}
-    odd: dict[tuple[str, str], list[int]] = defaultdict(list)
+class _Fields:
+    """Every field that some record has."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, None] = {}
+        self.odd: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._filled: dict[str, list[int]] = defaultdict(list)
+        """The first records with a value that is not empty, by its path."""
+        self._dotted: set[str] = set()
+        """Names with a point that are no paths."""
+
+    def add(self, number: int, record: Mapping[str, Any]) -> None:
+        values = flattened(record)
+        self.paths.update(dict.fromkeys(values))
+        self._dotted.update(name for name in record if "." in name)
+        for name, value in values.items():
+            if (kind := _oddity(value)) and len(self.odd[name, kind]) <= MOST_LISTED:
+                self.odd[name, kind].append(number)
+            if len(self._filled[name]) <= MOST_LISTED and not _is_empty(value):
+                self._filled[name].append(number)
+
+    def columns(self) -> tuple[str, ...]:
+        """Those that hold more than nothing in place of an object: `"output": null` is a record without one."""
+        objects = self._objects()
+        return tuple(name for name in self.paths if self._filled[name] or name not in objects)
+
+    def mixed(self) -> dict[str, list[int]]:
+        """The first records with a value where others have an object, by its path."""
+        objects = self._objects()
+        return {name: its for name, its in self._filled.items() if its and name in objects}
+
+    def _objects(self) -> set[str]:
+        """The fields that are objects in some records."""
+        found: set[str] = set()
+        for name in self.paths.keys() - self._dotted:
+            while (name := name.rpartition(".")[0]) and name not in found:
+                found.add(name)
+        return found
+
+
+def _fields(path: Path, records: Iterable[tuple[int, Any]]) -> _Fields:
+    found = _Fields()
     for number, record in records:
         if not isinstance(record, dict):
             raise TableError(
                 f'{path.name}, record {number}: is not an object with fields; expected {{"query": …, "answer": …}}'
             )
-        values = flattened(record)
-        paths.update(dict.fromkeys(values))
-        for name, value in values.items():
-            if (kind := _oddity(value)) and len(odd[name, kind]) <= MOST_LISTED:
-                odd[name, kind].append(number)
-        if len(paths) > MAX_COLUMNS:
+        found.add(number, record)
+        if len(found.paths) > MAX_COLUMNS:
             raise TableError(
                 f"{path.name}, record {number}: the records have more than {MAX_COLUMNS:,} fields together; remove "
                 "those that are not needed"
             )
-    return tuple(paths), odd
+    return found
+
+
+def _is_empty(value: object) -> bool:
+    """Whether a value is null, NaN, or a text, list or object without anything in it."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or value == [] or isinstance(value, _NotFinite)
 
 
 def _oddity(value: object) -> str:

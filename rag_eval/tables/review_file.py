@@ -508,7 +508,7 @@ def parse_label(text: str, measure: str) -> float | None:
         return _parse_preference(text, word)
     if offered is VERDICTS:
         return parse_verdict(text)
-    return parse_score(_DECIMAL_COMMA.sub(r"\1.\2", text.strip()))
+    return parse_score(text)
 
 
 def _parse_preference(text: str, word: str) -> float:
@@ -524,8 +524,6 @@ _OTHER_WORDS = {
     "second": "2 2nd b right zweite zweiter zweites deuxième seconde segunda segundo seconda secondo tweede",
 }
 """What else people write."""
-_DECIMAL_COMMA = re.compile(r"^(0|1(?=,0+$)),(\d+)$", re.ASCII)
-"""Only of 0 to 1, so that an error shows any other number as it was written."""
 
 
 def _contradiction(rater: str, case: str, measure: str, one: _GivenLabel, other: _GivenLabel) -> str:

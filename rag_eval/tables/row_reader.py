@@ -41,6 +41,7 @@ from rag_eval.tables.remarks import (
     LIST_OF_RESPONSES,
     UNANSWERED,
     UNUSED_MESSAGES,
+    Failures,
     Missing,
     Remarks,
     Repeats,
@@ -120,6 +121,8 @@ class RowReader:
         """By the letter of a column with latency or cost."""
         self._remarks = Remarks()
         self._repeats = Repeats()
+        self.failures: Sequence[Failures] = ()
+        """What other columns say about empty responses."""
         self._missing = Missing()
         self._first_dropped = ""
         self._before: dict[int, tuple[Turn, ...]] = {}
@@ -199,6 +202,7 @@ class RowReader:
         }
         if missing:
             self._missing.add(number, [bot for bot, index in columns.responses.items() if index in missing])
+        self._take_failures(number, texts, missing)
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
@@ -228,6 +232,22 @@ class RowReader:
         self._repeats.add(number, [*(texts[index] for index in self._judged), repr(talk)])
         values.append(talk)
         self.lines.add(values)
+
+    def _take_failures(self, number: int, texts: Mapping[int, str], missing: Collection[int]) -> None:
+        """The first column that tells of a failure counts for an empty response."""
+        if not self.failures:
+            return
+        responses = [
+            (self.columns.used[index].letter, self._numbers.get(index, number), not texts[index])
+            for index in self.columns.responses.values()
+            if index not in missing
+        ]
+        rows = [number, *self._numbers.values()]
+        is_told = False
+        for each in self.failures:
+            its = [(row, is_empty) for letter, row, is_empty in responses if each.letter in ("", letter)]
+            if each.letter or not is_told:
+                is_told = each.take(its, rows) or is_told
 
     def _talk(self, number: int, cells: Sequence[Cell], texts: Mapping[int, str]) -> list[Any] | None:
         """Ids of the conversation, and the turns before the query: of each bot, or once if all have the same."""

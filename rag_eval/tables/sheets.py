@@ -68,6 +68,8 @@ class Sheet:
     """Rows of a text file that end before the header does; filled in the same way."""
     odd: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
     """Rows of a file with records whose values are not read as they are, by the header and the kind of remark."""
+    mixed: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The first rows of such a file with a value where others have an object, by the header."""
     separators: str = ""
     """That could be the ones of a text file, if its separator was not given."""
 
@@ -460,6 +462,7 @@ def _open_json(path: Path, name: str | None, *_: object) -> Iterator[Sheet]:
             shares_texts=False,
             warnings=records.warnings,
             odd=records.odd,
+            mixed={without_half_pairs(name): rows for name, rows in records.mixed.items()},
         )
 
 

@@ -1,5 +1,6 @@
 """A file to a table of cases. All problems of a file are reported together, with their places and remedies."""
 
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from rag_eval.tables.columns import (
     MESSAGES,
     ROLES,
     WIDE,
+    WORDS,
     Asked,
     Columns,
     ColumnUse,
@@ -40,12 +42,28 @@ from rag_eval.tables.names import (
     meaning_of,
     names_bots,
 )
-from rag_eval.tables.remarks import Remarks, cut_warnings, merge_warnings, short_warnings
+from rag_eval.tables.remarks import (
+    Remarks,
+    cut_warnings,
+    first_ten,
+    merge_warnings,
+    short_warnings,
+    text_in_object,
+)
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import Sheet, open_sheet, place_of
-from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
+from rag_eval.tables.unfolding import (
+    Fields,
+    columns_of_objects,
+    failures_in,
+    field_of_text,
+    fields_of,
+    unfolded,
+    with_answers,
+    with_texts_in_fields,
+)
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 from rag_eval.texts.citations import Habit
 from rag_eval.texts.display import counted
@@ -174,6 +192,7 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         is_given = header_row is not None or not number  # records have no row with headers
         last, header, opened = _whole_header(number, header, opened, asked, is_given=is_given)
+        opened, asked = _with_texts_of_objects(header, opened, asked)
         messages, header, opened, asked = _with_answers(place, header, opened, asked)
         header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
         first = list(islice(opened.rows, ROWS_SEEN))
@@ -199,6 +218,11 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines, asked.decimals)
         unused = UnusedColumns(columns, asked, rows)
+        if messages is None:
+            marks, told = failures_in(columns, header, first)
+            reader.failures = [*(each.failures for each in marks.values()), *told.values()]
+            if reader.failures:
+                opened = replace(opened, rows=with_answers(opened.rows, marks, told))
         known = _Opened(path, place, opened, last, header, columns, unused, selection, messages)
         return _table_of(known, reader, max_rows, on_row)
 
@@ -217,6 +241,42 @@ def _whole_header(
     if may_be_case:
         note = f"Row {last} repeats the header and was not read as a case; to read it, add --header-row {number}."
     return last, header, replace(opened, rows=rows, warnings=(*opened.warnings, note))
+
+
+def _with_texts_of_objects(header: Sequence[Cell], opened: Sheet, asked: Asked) -> tuple[Sheet, Asked]:
+    """The table with a value of records that stands where others have an object, as the field with its role.
+
+    The column of such values keeps them for --where, and is not used.
+    """
+    places = {name: index for index, name in enumerate(header) if isinstance(name, str)}
+    moved, notes = {}, []
+    for name, rows in opened.mixed.items():
+        if any(matches(name, each.column) for each in asked.named):
+            continue
+        paths = [path[len(name) + 1 :] for path in places if path.startswith(f"{name}.")]
+        part = f"{name}.{field_of_text(_role_of(name, asked), paths)}"
+        if part in places:
+            moved[places[name]] = places[part]
+            use = ColumnUse(column_letter(places[name]), name, "")
+            condition = f"{name} = " if re.fullmatch(r"[\w.-]+", name) else ""
+            notes.append(text_in_object(use, part, rows, condition))
+    wholes = [Named(str(header[index]), "ignore", "its fields are columns") for index in moved]
+    left = {name: rows for name, rows in opened.mixed.items() if places[name] not in moved}
+    sheet = replace(
+        opened,
+        rows=with_texts_in_fields(opened.rows, moved) if moved else opened.rows,
+        mixed=left,
+        warnings=(*opened.warnings, *notes),
+    )
+    return sheet, replace(asked, named=(*asked.named, *wholes))
+
+
+def _role_of(name: str, asked: Asked) -> str:
+    """What the whole name of an object says; '' for nothing."""
+    if after_prefix(name, asked.prefix) and not names_bots(name):
+        return RESPONSE
+    meaning = meaning_of(name, has_prefixed=False)
+    return meaning.role if meaning else ""
 
 
 def _with_answers(
@@ -261,6 +321,7 @@ def _with_fields(
         with_chats=with_chats,
         with_truth=REFERENCE in roles,
         given=texts | of_bots | parts,
+        named=asked.named,
     )
     columns = [
         index
@@ -273,43 +334,77 @@ def _with_fields(
     form, header_row, last = given
     with open_sheet(path, opened.name or None, form, header_row) as again:
         below = dropwhile(lambda row: row[0] <= last, again.rows)
-        odd: dict[int, int] = {}
-        fields = fields_of(columns, header, below, texts | of_bots | parts, odd)
-    uses = {index: ColumnUse(column_letter(index), names[index], "") for index in fields}
+        odd: dict[int, Fields] = {}
+        fields = fields_of(columns, header, below, texts | of_bots | parts, asked.named, odd)
+    uses = {index: ColumnUse(column_letter(index), names[index], "") for index in columns}
     _refuse_objects(place_of(path, opened.name), uses, {index: named[index] for index in texts}, fields)
     notes = [
-        f"Column {ColumnUse(column_letter(index), names[index], '')} begins with chats or objects and was not used, "
-        f"because the text in row {number} is not one; correct or clear the cell, or leave the row out of the file."
-        for index, number in odd.items()
-        if with_chats and index not in texts
+        *_no_objects(
+            {uses[index]: its for index, its in odd.items() if index not in texts | of_bots}, with_chats
+        )
     ]
-    for index in fields.keys() - texts if of_bots else ():
-        every = fields[index]
-        fields[index] = [
-            each
-            for each in every
-            if any(matches(f"{names[index]}.{each}", one.column) for one in asked.named)
-        ]
-        if index in of_bots and not fields[index] and (field := field_with(RESPONSE, every)):
-            use = ColumnUse("", f"{names[index]}.{field}", "")
-            notes.append(
-                f"Column {uses[index]} contains objects with a field '{field}', and each whole object was read as the "
-                f"response. To read the field, add {map_option(use, 'bot')}."
-            )
-    fields = {index: paths for index, paths in fields.items() if paths and index not in texts}
+    if of_bots:
+        notes += _take_named_fields(uses, fields, asked, of_bots, texts)
+    fields = {index: its for index, its in fields.items() if its.paths and index not in texts}
+    notes += (
+        text_in_object(uses[index], f"{names[index]}.{its.text_path}", its.texts)
+        for index, its in fields.items()
+        if its.texts
+    )
     folded_ones = [Named(names[index], "ignore", "its fields are columns") for index in fields]
     header, rows = unfolded(header, opened.rows, fields)
     asked = replace(asked, named=(*asked.named, *folded_ones))
     return header, replace(opened, rows=rows, warnings=(*opened.warnings, *notes)), asked
 
 
+def _no_objects(columns: Mapping[ColumnUse, Fields], with_chats: bool) -> Iterator[str]:
+    """About columns whose first cells are objects and that are read as they are, all the same."""
+    for use, its in columns.items():
+        meaning = meaning_of(use.header, has_prefixed=False)
+        field = field_of_text(meaning.role, its.paths) if meaning else ""
+        if with_chats:
+            yield (
+                f"Column {use} begins with chats or objects and was not used, because the text in row {its.texts[0]} "
+                "is not one; correct or clear the cell, or leave the row out of the file."
+            )
+        elif meaning and field and meaning.role in WORDS:
+            part = replace(use, header=f"{use.header}.{field}")
+            yield (
+                f"Column {use}: objects with a field '{field}' in row {first_ten(its.objects)} were read as texts, as "
+                f"most cells are no objects. To read the field, add {map_option(part, WORDS[meaning.role])}."
+            )
+
+
+def _take_named_fields(
+    uses: Mapping[int, ColumnUse],
+    fields: Mapping[int, Fields],
+    asked: Asked,
+    of_bots: Collection[int],
+    texts: Collection[int],
+) -> Iterator[str]:
+    """Leaves only those fields that somebody named; yields what is said about the columns of bots without one."""
+    for index in fields.keys() - texts:
+        use, every = uses[index], fields[index].paths
+        fields[index].paths = {
+            each: None
+            for each in every
+            if any(matches(f"{use.header}.{each}", one.column) for one in asked.named)
+        }
+        if index in of_bots and not fields[index].paths and (field := field_with(RESPONSE, every)):
+            part = ColumnUse("", f"{use.header}.{field}", "")
+            yield (
+                f"Column {use} contains objects with a field '{field}', and each whole object was read as the "
+                f"response. To read the field, add {map_option(part, 'bot')}."
+            )
+
+
 def _refuse_objects(
-    place: str, uses: Mapping[int, ColumnUse], texts: Mapping[int, Named], fields: Mapping[int, Sequence[str]]
+    place: str, uses: Mapping[int, ColumnUse], texts: Mapping[int, Named], fields: Mapping[int, Fields]
 ) -> None:
     """Raise TableError for columns that somebody says to be texts, while a field of their objects is the text."""
     problems = []
     for index in texts.keys() & fields.keys():
-        use, said, paths = uses[index], texts[index], fields[index]
+        use, said, paths = uses[index], texts[index], [*fields[index].paths]
         field = field_with(ROLES[said.role], paths) or field_with(RESPONSE, paths)
         if field:
             shown = ", ".join(f"'{each[:60]}'" for each in paths[:10])
@@ -392,6 +487,7 @@ def _table_of(
             *opened.unused.warnings(),
             *_odd_values(sheet, columns),
             *reader.warnings(),
+            *_failed(opened, reader),
             *(messages.warnings() if messages else ()),
             *short_warnings([number for number in sheet.short if number <= last_row]),
             *merged,
@@ -409,10 +505,22 @@ def _table_of(
 def _odd_values(sheet: Sheet, columns: Columns) -> Iterator[str]:
     remarks = Remarks()
     names = {use.header: str(use) for use in columns.used.values()}
+    for header, rows in sheet.mixed.items():
+        if header in names:
+            yield (
+                f"Column {names[header]}: only row {first_ten(rows)} has a text there. The objects of other rows were "
+                f"read as blank; to read a field of them, give it a role, as in --map '{header}.FIELD=bot'."
+            )
     for (header, kind), rows in sheet.odd.items():
         for row in rows if header in names else ():
             remarks.add(kind, names[header], row)
-    return remarks.warnings()
+    yield from remarks.warnings()
+
+
+def _failed(opened: _Opened, reader: RowReader) -> Iterator[str]:
+    by_rows = opened.columns.bot is not None and len(reader.columns.responses) > 1
+    for failures in reader.failures:
+        yield from failures.warnings(opened.header, by_rows=by_rows, is_selected=bool(opened.selection.rows))
 
 
 def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iterator[Unit]]:

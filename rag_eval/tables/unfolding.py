@@ -1,17 +1,36 @@
 """Columns of objects written as text, such as `input` and `output` of traces, to a column for each field.
 
 A chat is an object too, of a query and a response, if the table has no other responses; also one written as a text with
-speakers, if the column has queries by its name or is called so.
+speakers, if the column has queries by its name or is called so. Responses of promptfoo are taken out of what it writes
+around them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from rag_eval.errors import MOST_LISTED
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
 from rag_eval.tables.chats import is_open, last_turn
-from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, folded, meaning_of
+from rag_eval.tables.columns import ROLES, Columns, Named, matches
+from rag_eval.tables.names import (
+    CONTEXT,
+    KEPT,
+    QUERY,
+    REFERENCE,
+    RESPONSE,
+    UNUSED,
+    field_with,
+    folded,
+    meaning_of,
+    names_errors,
+    names_state,
+    squeezed,
+)
 from rag_eval.tables.nested import flattened, structure
+from rag_eval.tables.remarks import OF_ERRORS, OF_MARKS, OF_STATES, Failures
 from rag_eval.tables.sheets import value_cell
 from rag_eval.tables.speakers import turns_of_text
 
@@ -29,6 +48,7 @@ def columns_of_objects(
     with_chats: bool,
     with_truth: bool = False,
     given: Collection[int] = (),
+    named: Sequence[Named] = (),
 ) -> tuple[list[int], Rows]:
     """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows.
 
@@ -47,7 +67,9 @@ def columns_of_objects(
         for index, name in names.items()
         if index in given or index in texts or _has_role(name)
     }
-    found = [index for index, rows_of in told.items() if fields_of([index], header, iter(rows_of), given)]
+    found = [
+        index for index, rows_of in told.items() if fields_of([index], header, iter(rows_of), given, named)
+    ]
     texts |= {*given}
     wanted = []
     for index in found:
@@ -78,33 +100,103 @@ def _is_wanted(cells: Sequence[Cell], with_chats: bool, *, with_truth: bool, in_
     return not turns or (with_chats and any(True for _ in answered))
 
 
+@dataclass(slots=True)
+class Fields:
+    """What the cells of a column of objects hold."""
+
+    paths: dict[str, None] = field(default_factory=dict)
+    """Of the fields."""
+    texts: list[int] = field(default_factory=list)
+    """The numbers of the first rows with anything but an object."""
+    text_path: str = ""
+    """The field that such a text stands for; '' if it cannot be told."""
+    objects: list[int] = field(default_factory=list)
+    """The numbers of the first rows with an object."""
+    _objects: int = 0
+    _others: int = 0
+    _has_chats: bool = False
+
+    def add(self, number: int, cell: Cell) -> None:
+        if not cell:
+            return
+        found = _object(cell)
+        if found is not None:
+            self._objects += 1
+            if len(self.objects) <= MOST_LISTED:
+                self.objects.append(number)
+            self._has_chats = self._has_chats or _turn(cell) is not None
+            self.paths.update(dict.fromkeys(found))
+        elif not _is_nothing(cell):
+            self._others += 1
+            if len(self.texts) <= MOST_LISTED:
+                self.texts.append(number)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no further row can make the column one of objects."""
+        return self._has_chats and bool(self._others)
+
+    def are_objects(self, header: str, role: str | None, named: Sequence[Named], *, at_first: bool) -> bool:
+        """Whether all cells are objects, or most are and the others can stand for the field with the role.
+
+        That is a field that somebody named, if there is one; then the others may be most. So may the first cells.
+        """
+        if not self._others:
+            return True
+        if self._has_chats:
+            return False
+        said = [each.column for each in named if ROLES[each.role] in _OF_TEXTS]
+        asked = (path for path in self.paths if any(matches(f"{header}.{path}", each) for each in said))
+        self.text_path = next(asked, "")
+        if not self.text_path and role in _OF_TEXTS and (at_first or self._objects > self._others):
+            self.text_path = field_of_text(role, self.paths)
+        return bool(self.text_path)
+
+
+def field_of_text(role: str, paths: Collection[str]) -> str:
+    """Of the fields of an object, by their paths, the one that a text in its place stands for; '' for none."""
+    return field_with(role, paths) or (field_with(RESPONSE, paths) if role == REFERENCE else "")
+
+
+_OF_TEXTS = (QUERY, REFERENCE, RESPONSE)
+
+
+def _is_nothing(cell: Cell) -> bool:
+    """Whether the cell is how an object that is missing is written among others."""
+    return isinstance(cell, str) and cell.strip().casefold() in ("null", "none", "nan", '""')
+
+
 def fields_of(
     columns: Sequence[int],
     header: Sequence[Cell],
     rows: Rows,
     given: Collection[int],
-    others: dict[int, int] | None = None,
-) -> dict[int, list[str]]:
-    """The paths of the fields of each column of objects: every cell is one or blank, and some field has a role.
+    named: Sequence[Named],
+    others: dict[int, Fields] | None = None,
+) -> dict[int, Fields]:
+    """The fields of each column of objects: most cells are one or blank, and some field has a role.
 
-    Of `given` columns no field needs one. `others` receives the number of the first row with anything else, by column.
+    Of `given` columns no field needs one. `others` receives the columns that turn out to be none of objects; without
+    it, the rows are only the first ones.
     """
-    paths: dict[int, dict[str, None]] = {index: {} for index in columns}
+    every = {index: Fields() for index in columns}
+    open_ones = dict(every)
     for number, cells in rows:
-        for index in list(paths):
-            cell = cell_at(cells, index)
-            found = _object(cell) if cell else {}
-            if found is None:
-                del paths[index]
-                if others is not None:
-                    others[index] = number
-            else:
-                paths[index].update(dict.fromkeys(found))
-    return {
-        index: list(its)
-        for index, its in paths.items()
-        if index in given or any(_has_role(f"{header[index]}.{path}") for path in its)
-    }
+        for index, its in [*open_ones.items()]:
+            its.add(number, cell_at(cells, index))
+            if its.is_hopeless:
+                del open_ones[index]
+    found = {}
+    for index, its in every.items():
+        name = str(header[index])
+        role = next((ROLES[each.role] for each in named if matches(name, each.column)), None)
+        role = role or (RESPONSE if index in given else _role(name))
+        if not its.are_objects(name, role, named, at_first=others is None):
+            if others is not None:
+                others[index] = its
+        elif index in given or any(_has_role(f"{name}.{path}") for path in its.paths):
+            found[index] = its
+    return found
 
 
 def _has_role(name: str) -> bool:
@@ -116,22 +208,36 @@ def _role(name: str) -> str | None:
     return meaning.role if meaning else None
 
 
-def unfolded(header: Sequence[Cell], rows: Rows, fields: dict[int, list[str]]) -> tuple[list[Cell], Rows]:
+def unfolded(header: Sequence[Cell], rows: Rows, fields: Mapping[int, Fields]) -> tuple[list[Cell], Rows]:
     """The header and the rows with further columns for the fields, named by their paths."""
-    added = [(index, path) for index, paths in fields.items() for path in paths]
+    added = [(index, path) for index, its in fields.items() for path in its.paths]
     names = [f"{header[index]}.{path}" for index, path in added]
+    texts = {index: its.text_path for index, its in fields.items() if its.text_path}
     return [*header, *names], (
-        (number, [*cells, *[""] * (len(header) - len(cells)), *_values(cells, added)])
+        (number, [*cells, *[""] * (len(header) - len(cells)), *_values(cells, added, texts)])
         for number, cells in rows
     )
 
 
-def _values(cells: Sequence[Cell], added: Sequence[tuple[int, str]]) -> Iterator[Cell]:
-    objects = {
-        index: _object(cell_at(cells, index)) or {} for index in dict.fromkeys(index for index, _ in added)
-    }
+def _values(
+    cells: Sequence[Cell], added: Sequence[tuple[int, str]], texts: Mapping[int, str]
+) -> Iterator[Cell]:
+    objects = {index: _object(cell_at(cells, index)) for index in dict.fromkeys(index for index, _ in added)}
     for index, path in added:
-        yield value_cell(objects[index][path]) if path in objects[index] else ABSENT
+        values, cell = objects[index], cell_at(cells, index)
+        if values is not None:
+            yield value_cell(values[path]) if path in values else ABSENT
+        else:
+            yield cell if texts.get(index) == path and not _is_nothing(cell) else ABSENT
+
+
+def with_texts_in_fields(rows: Rows, moved: Mapping[int, int]) -> Rows:
+    """The rows of records, with what stands in place of an object as its field: `moved` gives the columns of both."""
+    for number, cells in rows:
+        filled = [*cells]
+        for whole, part in moved.items():
+            filled[part] = filled[part] or filled[whole]
+        yield number, filled
 
 
 def _object(cell: Cell) -> dict[str, Any] | None:
@@ -157,3 +263,102 @@ def _chat(cell: Cell) -> object:
     if value is None and isinstance(cell, str) and not isinstance(cell, JsonText):
         return [{"role": turn.role, "content": turn.content} for turn in turns_of_text(cell)] or None
     return value
+
+
+# --- Calls that failed, and what promptfoo writes around a response ----------------------------------------------
+
+
+class _Marks(NamedTuple):
+    """A column of responses in a .csv of promptfoo."""
+
+    failures: Failures
+    state: int | None = None
+    """The column with PASS, FAIL or ERROR; None if each response begins with that."""
+    reason: int | None = None
+    """The column that says why."""
+
+    def answer(self, cell: str, cells: Sequence[Cell]) -> str | None:
+        """The response in a cell of the row; None for an error."""
+        if self.state is None:
+            return _marked_answer(cell)
+        if cell_at(cells, self.state) == "ERROR":
+            return None
+        reason = "" if self.reason is None else cell_at(cells, self.reason)
+        return cell.removeprefix(f"{reason}{_RULE}") if reason else cell
+
+
+def failures_in(
+    columns: Columns, header: Sequence[Cell], first: Sequence[tuple[int, Sequence[Cell]]]
+) -> tuple[dict[int, _Marks], dict[int, Failures]]:
+    """The columns that tell of calls that failed, by their position: those of responses, and those without a use."""
+    marks = {
+        index: _Marks(Failures(columns.uses[index], OF_MARKS), *places)
+        for index in columns.responses.values()
+        if index in columns.uses and (places := _verdicts(header, index, first)) is not None
+    }
+    states = {each.state for each in marks.values()}
+    told = {}
+    for index, use in columns.uses.items():
+        if use.role in (UNUSED, KEPT) and index not in states:
+            kind = OF_ERRORS if names_errors(use.header) else OF_STATES if names_state(use.header) else ""
+            if kind:
+                told[index] = Failures(use, kind)
+    return marks, told
+
+
+def _verdicts(
+    header: Sequence[Cell], index: int, first: Sequence[tuple[int, Sequence[Cell]]]
+) -> tuple[int | None, int | None] | None:
+    """Where the verdicts of a column of responses are, and the reasons; None for a column without verdicts."""
+    if not _PROMPTED.match(str(header[index])):
+        return None
+    if squeezed(str(cell_at(header, index + 1))) == "status":
+        words = {str(cell_at(cells, index + 1)) for _, cells in first} - {""}
+        names = {squeezed(str(cell_at(header, place))): place for place in range(index + 5, index, -1)}
+        return (index + 1, names.get("graderreason")) if words and words <= _VERDICTS else None
+    texts = [str(cell) for _, cells in first if (cell := cell_at(cells, index))]
+    return (None, None) if texts and all(map(_MARK.match, texts)) else None
+
+
+_PROMPTED = re.compile(r"\[[^\]]*[^\]\s][^\]]*\] .")
+"""A provider and a prompt."""
+_VERDICTS = {"PASS", "FAIL", "ERROR"}
+_MARK = re.compile(r"\[(PASS|FAIL|ERROR)\](?P<score> \((?:\d|undefined)[^\n]*\)(?=\s*\n|\Z))?\s*")
+_REASON = re.compile(r"(?:\A|\n\n)(?:Pass|Fail) Reason: ")
+_RULE = "\n---\n"
+"""What stands between the reason and the response, of older versions."""
+
+
+def with_answers(rows: Rows, marks: Mapping[int, _Marks], told: Mapping[int, Failures]) -> Rows:
+    """The rows with bare responses. `marks` and `told` receive those of calls that failed."""
+    for number, cells in rows:
+        for index, failures in told.items():
+            failures.look(number, cell_at(cells, index))
+        bare: list[Cell] = [*cells] if marks else []
+        for index, its in marks.items():
+            cell = cell_at(cells, index)
+            if isinstance(cell, str) and cell:
+                answer = its.answer(cell, cells)
+                bare[index] = answer or ""
+                if answer is None:
+                    its.failures.add(number)
+        yield number, bare or cells
+
+
+def _marked_answer(cell: str) -> str | None:
+    """The response in a cell with a verdict before it and mostly a reason behind it; None for an error."""
+    text = cell.replace("\r\n", "\n")
+    found = _MARK.match(text)
+    if found is None:
+        return cell
+    if found[1] == "ERROR":
+        return None
+    text = text[found.end() :]
+    if found[1] == "FAIL" and not found["score"]:
+        return text.partition(_RULE)[2] or text
+    *_, last = [None, *_REASON.finditer(text)]
+    if last is None:
+        return text.strip()
+    reason = text[last.end() :].strip()
+    text = text[: last.start()].strip().removeprefix(f"{reason}{_RULE}")
+    return None if found[1] == "FAIL" and text == reason else text
