@@ -466,6 +466,68 @@ def test_relevancy_of_character_pairs_is_raised() -> None:
     assert value("answer_relevancy", "東京駅", query="東京大阪") == pytest.approx(raised(1 / 3, 0.5))
 
 
+TAKES_AN_OPTION = {
+    "Is the parcel sent by air or by sea?": ("It is sent by sea.", "By air.", "The parcel is sent by air."),
+    "Who is taller, Tom or Ben?": ("Tom is taller.", "Ben", "Ben is taller than Tom."),
+    "who is taller, tom or ben": ("tom is taller",),
+    "Who won, Leeds or York?": ("Leeds won.", "York."),
+    "Which is cheaper, plan A or plan B?": ("Plan B is cheaper.", "Plan A.", "B"),
+    "Do you want tea, coffee or water?": ("Tea.", "Coffee", "I want water."),
+    "Is the warranty two years or three years?": ("Three years.",),
+    "Is entry free or not?": ("Entry is free.", "Entry is not free."),
+    "Wer gewann, Bayern oder Bremen?": ("Bremen hat gewonnen.", "Bayern."),
+    "Le musée est-il gratuit ou payant ?": ("Le musée est gratuit.", "Payant."),
+    "¿El museo es gratis o de pago?": ("De pago.",),
+    "O museu é gratuito ou pago?": ("O museu é pago.",),
+    "Is de winkel open of gesloten?": ("Gesloten.",),
+    "Är butiken öppen eller stängd?": ("Butiken är öppen.",),
+    "Музей платный или бесплатный?": ("Бесплатный.",),
+    "Muzeum jest płatne czy bezpłatne?": ("Bezpłatne.",),
+    "包裹是空运还是海运？": ("海运。", "包裹是海运。"),
+    "会場は東京ですか、それとも大阪ですか。": ("大阪です。", "東京"),
+}
+TAKES_NONE = {
+    "Is the parcel sent by air or by sea?": ("The parcel is sent.", "The parcel is sent by air or by sea."),
+    "Who is taller, Tom or Ben?": ("Tom or Ben is taller.", "Who is taller?", "Taller.", "Tom, Ben"),
+    "Which is cheaper, plan A or plan B?": ("Plan A or plan B is cheaper.", "A plan is cheaper."),
+    "Wer gewann, Bayern oder Bremen?": ("Bayern oder Bremen gewann.",),
+    "¿El museo es gratis o de pago?": ("El museo es gratis o de pago.",),
+    "包裹是空运还是海运？": ("空运还是海运", "包裹"),
+    "Where can I buy tickets or passes?": ("You can buy tickets.",),
+    "We have plan A or plan B. How much is plan A?": ("Plan A.",),
+    "Who is the owner of the house?": ("The owner of the house.",),
+    "¿Quién es el dueño o no?": ("El dueño.",),
+}
+
+
+@pytest.mark.parametrize(("query", "responses"), TAKES_AN_OPTION.items())
+def test_an_option_that_the_query_names_is_an_answer(query: str, responses: tuple[str, ...]) -> None:
+    assert [each for each in responses if value("answer_relevancy", each, query=query) < 0.5] == []
+
+
+@pytest.mark.parametrize(("query", "responses"), TAKES_NONE.items())
+def test_words_of_the_query_that_take_no_option_are_none(query: str, responses: tuple[str, ...]) -> None:
+    assert [each for each in responses if value("answer_relevancy", each, query=query) > 0] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "reference", "is_right"),
+    [
+        ("Is the shop open or closed?", "The shop is open.", "The shop is closed.", False),
+        ("Is the shop open or closed?", "The shop is closed.", "The shop is closed.", True),
+        ("Is the parcel sent by air or by sea?", "By sea, not by air.", "By sea.", True),
+        ("Is de winkel open of gesloten?", "De winkel is open.", "De winkel is gesloten.", False),
+        ("Is de winkel open of gesloten?", "De winkel is gesloten.", "De winkel is gesloten.", True),
+        ("Музей платный или бесплатный?", "Музей платный.", "Музей бесплатный.", False),
+    ],
+)
+def test_another_option_than_that_of_the_reference_is_wrong(
+    query: str, response: str, reference: str, is_right: bool
+) -> None:
+    found = value("answer_correctness", response, query=query, reference=reference)
+    assert found == 1 if is_right else found < 0.3
+
+
 def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     mere = "I do not know " + " ".join(f"word{letter}" for letter in "abcdefghijklmn")
     assert len(read_claim(mere).whole.content) == 16

@@ -19,6 +19,7 @@ from rag_eval.metrics.offline.brief import (
     small_stems,
     stance,
 )
+from rag_eval.metrics.offline.choices import takes_another_option
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -146,7 +147,8 @@ MOST_GAIN = 1.4
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
 WRONG_FACTOR = 0.4
-"""What is left if the response has none of the numbers of a short reference, names another person, or negates it."""
+"""What is left if the response has none of the numbers of a short reference, names another person, takes another option
+of the query, or negates the reference."""
 KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
@@ -242,6 +244,7 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
         is_other
         or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
         or (found.missing and value and names_another(response.text, reference.text, query))
+        or takes_another_option(response, reference, query)
     ):
         value *= WRONG_FACTOR
     elif _has_key(reference, given, query):
