@@ -466,6 +466,72 @@ def test_relevancy_of_character_pairs_is_raised() -> None:
     assert value("answer_relevancy", "東京駅", query="東京大阪") == pytest.approx(raised(1 / 3, 0.5))
 
 
+OPPOSITE = [
+    ("-250 euros", "250 euros"),
+    ("−250 euros", "250 euros"),
+    ("minus 250 euros", "250 euros"),
+    ("-€250", "€250"),
+    ("-EUR 250", "250 EUR"),
+    ("-3.2%", "+3.2%"),
+    ("-1,250.50", "1250.5"),
+    ("moins 10 degrés", "10 degrés"),
+    ("−250ユーロ", "250ユーロ"),
+]
+EQUAL = [
+    ("-250 euros", "−250 euros"),
+    ("-250 euros", "minus 250 euros"),
+    ("-€250", "-250 €"),
+    ("-10 degrés", "moins 10 degrés"),
+    ("-10 grados", "menos 10 grados"),
+    ("-5 to 10 °C", "−5 to 10 °C"),
+    ("+3.2%", "3.2%"),
+    ("5-7 days", "5 to 7 days"),
+    ("5 -7 days", "5-7 days"),
+    ("10–20 °C", "10-20 °C"),
+    ("9:00 -17:00", "9:00-17:00"),
+    ("ISO-9001", "ISO 9001"),
+    ("3 -2 = 1", "3 - 2 = 1"),
+    ("(250)", "250"),
+    ("250 euros", "250,- euros"),
+    ("12.50", "- 12.50"),
+    ("5 boxes, 6 bags", "-5 boxes\n-6 bags"),
+    ("5 boxes", "It has:\n-5 boxes"),
+]
+DIRECTION = [
+    ("What was the growth?", "Growth was -3.2%", "It fell by 3.2%"),
+    ("What was the growth?", "Growth was -3.2%", "a fall of 3.2%"),
+    ("Wie war das Wachstum?", "Das Wachstum war -3,2 %", "ein Rückgang von 3,2 %"),
+    ("What was the loss?", "It was -250 euros", "250 euros"),
+    ("How cold is it?", "It is -5 °C", "5 °C below zero"),
+]
+
+
+@pytest.mark.parametrize(("reference", "response"), [*OPPOSITE, *(pair[::-1] for pair in OPPOSITE)])
+def test_a_lost_sign_makes_another_number(reference: str, response: str) -> None:
+    assert value("answer_correctness", response, query="What is it?", reference=reference) <= 0.4
+    chunks = (f"Today, it is {reference} in all.",)
+    assert value("faithfulness", response, query="What is it?", chunks=chunks) <= 0.4
+    right = value("faithfulness", reference, query="What is it?", chunks=chunks)
+    assert right == value("context_recall", "", query="What is it?", reference=reference, chunks=chunks) == 1
+
+
+@pytest.mark.parametrize(("reference", "response"), [*EQUAL, *(pair[::-1] for pair in EQUAL)])
+def test_other_hyphens_and_words_for_a_sign_change_nothing(reference: str, response: str) -> None:
+    assert value("answer_correctness", response, query="What is it?", reference=reference) > 0.99
+    chunk = reference if "\n" in reference else f"Here, it is {reference}."
+    assert value("faithfulness", response, query="What is it?", chunks=(chunk,)) == 1
+
+
+@pytest.mark.parametrize(("query", "reference", "response"), DIRECTION)
+def test_a_word_may_tell_the_direction(query: str, reference: str, response: str) -> None:
+    with_sign = value("answer_correctness", response, query=query, reference=reference)
+    assert with_sign == value(
+        "answer_correctness", response, query=query, reference=reference.replace("-", "")
+    )
+    with_sign = value("faithfulness", response, query=query, chunks=(reference,))
+    assert with_sign == value("faithfulness", response, query=query, chunks=(reference.replace("-", ""),))
+
+
 TAKES_AN_OPTION = {
     "Is the parcel sent by air or by sea?": ("It is sent by sea.", "By air.", "The parcel is sent by air."),
     "Who is taller, Tom or Ben?": ("Tom is taller.", "Ben", "Ben is taller than Tom."),

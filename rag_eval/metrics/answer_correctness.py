@@ -39,6 +39,7 @@ from rag_eval.texts.quantities import (
     TIMES,
     WEEKDAYS,
 )
+from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
     STOP_WORDS,
@@ -237,11 +238,15 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     wanted = _wanted(reference, response, query)
     given = _given(response, wanted, reference)
     equal, extra, is_other = _amounts(reference, response, wanted, given)
+    equal |= restated_signs(reference, (response,))
     given = given | equal if equal else given
+    opposite = opposite_numbers(response, (reference,), query)
+    given = given - opposite if opposite else given
     found = find_similar(wanted, given)
     value = found.share_beside(asked, ASKED_IN_SHORT)
     if (
         is_other
+        or opposite
         or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
         or (found.missing and value and names_another(response.text, reference.text, query))
         or takes_another_option(response, reference, query)
