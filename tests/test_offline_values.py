@@ -466,6 +466,134 @@ def test_relevancy_of_character_pairs_is_raised() -> None:
     assert value("answer_relevancy", "東京駅", query="東京大阪") == pytest.approx(raised(1 / 3, 0.5))
 
 
+OPPOSITE = [
+    ("-250 euros", "250 euros"),
+    ("−250 euros", "250 euros"),
+    ("minus 250 euros", "250 euros"),
+    ("-€250", "€250"),
+    ("-EUR 250", "250 EUR"),
+    ("-3.2%", "+3.2%"),
+    ("-1,250.50", "1250.5"),
+    ("moins 10 degrés", "10 degrés"),
+    ("−250ユーロ", "250ユーロ"),
+]
+EQUAL = [
+    ("-250 euros", "−250 euros"),
+    ("-250 euros", "minus 250 euros"),
+    ("-€250", "-250 €"),
+    ("-10 degrés", "moins 10 degrés"),
+    ("-10 grados", "menos 10 grados"),
+    ("-5 to 10 °C", "−5 to 10 °C"),
+    ("+3.2%", "3.2%"),
+    ("5-7 days", "5 to 7 days"),
+    ("5 -7 days", "5-7 days"),
+    ("10–20 °C", "10-20 °C"),
+    ("9:00 -17:00", "9:00-17:00"),
+    ("ISO-9001", "ISO 9001"),
+    ("3 -2 = 1", "3 - 2 = 1"),
+    ("(250)", "250"),
+    ("250 euros", "250,- euros"),
+    ("12.50", "- 12.50"),
+    ("5 boxes, 6 bags", "-5 boxes\n-6 bags"),
+    ("5 boxes", "It has:\n-5 boxes"),
+]
+DIRECTION = [
+    ("What was the growth?", "Growth was -3.2%", "It fell by 3.2%"),
+    ("What was the growth?", "Growth was -3.2%", "a fall of 3.2%"),
+    ("Wie war das Wachstum?", "Das Wachstum war -3,2 %", "ein Rückgang von 3,2 %"),
+    ("What was the loss?", "It was -250 euros", "250 euros"),
+    ("How cold is it?", "It is -5 °C", "5 °C below zero"),
+]
+
+
+@pytest.mark.parametrize(("reference", "response"), [*OPPOSITE, *(pair[::-1] for pair in OPPOSITE)])
+def test_a_lost_sign_makes_another_number(reference: str, response: str) -> None:
+    assert value("answer_correctness", response, query="What is it?", reference=reference) <= 0.4
+    chunks = (f"Today, it is {reference} in all.",)
+    assert value("faithfulness", response, query="What is it?", chunks=chunks) <= 0.4
+    right = value("faithfulness", reference, query="What is it?", chunks=chunks)
+    assert right == value("context_recall", "", query="What is it?", reference=reference, chunks=chunks) == 1
+
+
+@pytest.mark.parametrize(("reference", "response"), [*EQUAL, *(pair[::-1] for pair in EQUAL)])
+def test_other_hyphens_and_words_for_a_sign_change_nothing(reference: str, response: str) -> None:
+    assert value("answer_correctness", response, query="What is it?", reference=reference) > 0.99
+    chunk = reference if "\n" in reference else f"Here, it is {reference}."
+    assert value("faithfulness", response, query="What is it?", chunks=(chunk,)) == 1
+
+
+@pytest.mark.parametrize(("query", "reference", "response"), DIRECTION)
+def test_a_word_may_tell_the_direction(query: str, reference: str, response: str) -> None:
+    with_sign = value("answer_correctness", response, query=query, reference=reference)
+    assert with_sign == value(
+        "answer_correctness", response, query=query, reference=reference.replace("-", "")
+    )
+    with_sign = value("faithfulness", response, query=query, chunks=(reference,))
+    assert with_sign == value("faithfulness", response, query=query, chunks=(reference.replace("-", ""),))
+
+
+TAKES_AN_OPTION = {
+    "Is the parcel sent by air or by sea?": ("It is sent by sea.", "By air.", "The parcel is sent by air."),
+    "Who is taller, Tom or Ben?": ("Tom is taller.", "Ben", "Ben is taller than Tom."),
+    "who is taller, tom or ben": ("tom is taller",),
+    "Who won, Leeds or York?": ("Leeds won.", "York."),
+    "Which is cheaper, plan A or plan B?": ("Plan B is cheaper.", "Plan A.", "B"),
+    "Do you want tea, coffee or water?": ("Tea.", "Coffee", "I want water."),
+    "Is the warranty two years or three years?": ("Three years.",),
+    "Is entry free or not?": ("Entry is free.", "Entry is not free."),
+    "Wer gewann, Bayern oder Bremen?": ("Bremen hat gewonnen.", "Bayern."),
+    "Le musée est-il gratuit ou payant ?": ("Le musée est gratuit.", "Payant."),
+    "¿El museo es gratis o de pago?": ("De pago.",),
+    "O museu é gratuito ou pago?": ("O museu é pago.",),
+    "Is de winkel open of gesloten?": ("Gesloten.",),
+    "Är butiken öppen eller stängd?": ("Butiken är öppen.",),
+    "Музей платный или бесплатный?": ("Бесплатный.",),
+    "Muzeum jest płatne czy bezpłatne?": ("Bezpłatne.",),
+    "包裹是空运还是海运？": ("海运。", "包裹是海运。"),
+    "会場は東京ですか、それとも大阪ですか。": ("大阪です。", "東京"),
+}
+TAKES_NONE = {
+    "Is the parcel sent by air or by sea?": ("The parcel is sent.", "The parcel is sent by air or by sea."),
+    "Who is taller, Tom or Ben?": ("Tom or Ben is taller.", "Who is taller?", "Taller.", "Tom, Ben"),
+    "Which is cheaper, plan A or plan B?": ("Plan A or plan B is cheaper.", "A plan is cheaper."),
+    "Wer gewann, Bayern oder Bremen?": ("Bayern oder Bremen gewann.",),
+    "¿El museo es gratis o de pago?": ("El museo es gratis o de pago.",),
+    "包裹是空运还是海运？": ("空运还是海运", "包裹"),
+    "Where can I buy tickets or passes?": ("You can buy tickets.",),
+    "We have plan A or plan B. How much is plan A?": ("Plan A.",),
+    "Who is the owner of the house?": ("The owner of the house.",),
+    "¿Quién es el dueño o no?": ("El dueño.",),
+}
+
+
+@pytest.mark.parametrize(("query", "responses"), TAKES_AN_OPTION.items())
+def test_an_option_that_the_query_names_is_an_answer(query: str, responses: tuple[str, ...]) -> None:
+    assert [each for each in responses if value("answer_relevancy", each, query=query) < 0.5] == []
+
+
+@pytest.mark.parametrize(("query", "responses"), TAKES_NONE.items())
+def test_words_of_the_query_that_take_no_option_are_none(query: str, responses: tuple[str, ...]) -> None:
+    assert [each for each in responses if value("answer_relevancy", each, query=query) > 0] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "reference", "is_right"),
+    [
+        ("Is the shop open or closed?", "The shop is open.", "The shop is closed.", False),
+        ("Is the shop open or closed?", "The shop is closed.", "The shop is closed.", True),
+        ("Is the parcel sent by air or by sea?", "By sea, not by air.", "By sea.", True),
+        ("Is de winkel open of gesloten?", "De winkel is open.", "De winkel is gesloten.", False),
+        ("Is de winkel open of gesloten?", "De winkel is gesloten.", "De winkel is gesloten.", True),
+        ("Музей платный или бесплатный?", "Музей платный.", "Музей бесплатный.", False),
+    ],
+)
+def test_another_option_than_that_of_the_reference_is_wrong(
+    query: str, response: str, reference: str, is_right: bool
+) -> None:
+    found = value("answer_correctness", response, query=query, reference=reference)
+    assert found == 1 if is_right else found < 0.3
+
+
 def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     mere = "I do not know " + " ".join(f"word{letter}" for letter in "abcdefghijklmn")
     assert len(read_claim(mere).whole.content) == 16

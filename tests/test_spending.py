@@ -804,17 +804,67 @@ def test_a_latency_is_no_percentage_and_no_money(tmp_path: Path, code: str) -> N
     assert f"row 2, '0.5' is formatted as {shown}, which a latency cannot be" in table.warnings[0]
 
 
-def test_formats_change_no_text(tmp_path: Path) -> None:
-    """A response or a context that is a number stays as it is, whatever its format."""
+def test_formats_of_currencies_change_no_text(tmp_path: Path) -> None:
+    """A response or a context that is a number stays as it is."""
     path = write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], [1, 0.25, 3], [4, 5, 6])
     plain = [case for row in read_table(path).rows for case in row.cases]
     book = load_workbook(path)
     for row in book.active.iter_rows(min_row=2):
-        for cell, code in zip(row, ('0 "€"', "0.0%", "$0.00"), strict=True):
+        for cell, code in zip(row, ('0 "€"', '0.0" ms"', "$0.00"), strict=True):
             cell.number_format = code
     book.save(path)
     assert [case for row in read_table(path).rows for case in row.cases] == plain
     assert [case.response for case in plain] == ["0.25", "5"]
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".xls"])
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.25, "25%"),
+        (0.255, "25.5%"),
+        (0.07, "7%"),
+        (-0.035, "-3.5%"),
+        (1.5, "150%"),
+        (0, "0%"),
+        (12, "1200%"),
+    ],
+)
+def test_a_share_with_a_percent_format_is_read_as_it_is_seen(
+    tmp_path: Path, share: float, shown: str, suffix: str
+) -> None:
+    columns = ["Reference", "Context", "Note"]
+    path = write_formatted(tmp_path / f"in{suffix}", columns, [["0%", "0.0%", "0%"]], share)
+    first, _ = read_table(path, keep=["Note"]).rows[0].cases
+    assert (first.reference, first.chunks) == (shown, (shown,))
+    assert [*first.columns.values()] == [str(share)]  # a column of other values
+
+
+def test_a_label_with_a_percent_format_stays_a_number(tmp_path: Path) -> None:
+    path = write_formatted(tmp_path / "in.xlsx", ["Human_Faithfulness"], [["0%"]])
+    assert [case.human for case in read_table(path).rows[0].cases] == [{"faithfulness": 0.5}] * 2
+
+
+def test_a_share_of_an_open_document_file_is_read_as_it_is_seen(tmp_path: Path) -> None:
+    cells = open_document_cells(
+        ods_number("percentage", "0.255", "26%"), ods_number("float", "0.255", "0.255")
+    )
+    rows = cells.replace("Cost_A", "Reference").replace("Cost_B", "Context")
+    first, _ = read_table(open_document(tmp_path / "in.ods", rows)).rows[0].cases
+    assert (first.reference, first.chunks) == ("25.5%", ("0.255",))
+
+
+def test_passages_of_several_rows_are_read_as_they_are_seen(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot", "Response", "Context"],
+        ["q", "A", "25%", 0.25],
+        ["q", "A", "25%", time(13, 30)],
+    )
+    book = load_workbook(path)
+    book.active["D2"].number_format = "0%"
+    book.save(path)
+    assert [case.chunks for row in read_table(path).rows for case in row.cases] == [("25%", "13:30")]
 
 
 # --- Given roles --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from rag_eval.metrics.offline.brief import (
     small_stems,
     stance,
 )
+from rag_eval.metrics.offline.choices import takes_another_option
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -38,6 +39,7 @@ from rag_eval.texts.quantities import (
     TIMES,
     WEEKDAYS,
 )
+from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
     STOP_WORDS,
@@ -146,7 +148,8 @@ MOST_GAIN = 1.4
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
 WRONG_FACTOR = 0.4
-"""What is left if the response has none of the numbers of a short reference, names another person, or negates it."""
+"""What is left if the response has none of the numbers of a short reference, names another person, takes another option
+of the query, or negates the reference."""
 KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
@@ -235,13 +238,18 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     wanted = _wanted(reference, response, query)
     given = _given(response, wanted, reference)
     equal, extra, is_other = _amounts(reference, response, wanted, given)
+    equal |= restated_signs(reference, (response,))
     given = given | equal if equal else given
+    opposite = opposite_numbers(response, (reference,), query)
+    given = given - opposite if opposite else given
     found = find_similar(wanted, given)
     value = found.share_beside(asked, ASKED_IN_SHORT)
     if (
         is_other
+        or opposite
         or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
         or (found.missing and value and names_another(response.text, reference.text, query))
+        or takes_another_option(response, reference, query)
     ):
         value *= WRONG_FACTOR
     elif _has_key(reference, given, query):

@@ -13,6 +13,7 @@ from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
+from rag_eval.metrics.offline.choices import options_left_out
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import WORDING, sentences_in, sentences_of_likely
 from rag_eval.metrics.offline.kinds import expected_kind
@@ -125,6 +126,8 @@ BARE_SHARE = 0.5
 """What that is worth."""
 YES_OR_NO_SHARE = 0.5
 """What yes or no with something else behind it is worth, to a query for either."""
+OPTION_SHARE = 0.5
+"""What it is worth to take one of the options that the query names."""
 WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
 PAIRS_RAISED_BY = 0.5
@@ -158,17 +161,20 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
         polar = stance(answer, case.query)
+        left_out = options_left_out(said, answer, case.query)
         settled = "" if polar and polar.is_bare else _worthless(response, said, case)
-        if settled in _SAYS_NOTHING if polar else settled:
+        if settled in _SAYS_NOTHING if polar or left_out is not None else settled:
             return Score.scored(self.name, 0.0, settled)
-        found = find_similar(asked, said)
+        found = find_similar(asked - left_out or asked if left_out else asked, said)
         share, missing = found.share, found.missing
         if polar:
             share, missing = max(share, 1.0 if polar.is_bare else YES_OR_NO_SHARE), frozenset()
+        elif left_out is not None and is_brief(answer):
+            share = max(share, OPTION_SHARE)
         if not case.query.isascii() and any(map(is_pair, asked)):
             share = raised(share, PAIRS_RAISED_BY)
         kind = expected_kind(case.query)
-        is_answer = kind is not None and kind.is_given(answer, case.query)
+        is_answer = left_out is not None or (kind is not None and kind.is_given(answer, case.query))
         if share < 1 and is_brief(answer):
             is_short = _is_short(answer, said, case.query)
             # Beyond its value, a source only tells whether it may hold an answer of the kind that is asked for.

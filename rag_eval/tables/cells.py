@@ -87,6 +87,12 @@ class Measured(str):
         return measured
 
 
+class TimeOfDay(str):
+    """The text of a cell that was a time of day in the file, with seconds."""
+
+    __slots__ = ()
+
+
 class _Absent(str):
     __slots__ = ()
 
@@ -219,7 +225,8 @@ def _time_cell(value: time | timedelta) -> str:
     if isinstance(value, timedelta):
         return Measured(_duration_text(value), value / _MILLISECOND, "ms")
     passed = timedelta(minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
-    return value.isoformat() if value.hour else Measured(value.isoformat(), passed / _MILLISECOND, "ms")
+    text = value.isoformat()
+    return TimeOfDay(text) if value.hour else Measured(text, passed / _MILLISECOND, "ms")
 
 
 _MILLISECOND = timedelta(milliseconds=1)

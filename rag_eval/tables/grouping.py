@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
-from rag_eval.tables.cells import ABSENT, BadCell, Cell, ChatMessage, JsonText, Measured, cell_at
+from rag_eval.tables.cells import ABSENT, BadCell, Cell, ChatMessage, JsonText, Measured, TimeOfDay, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.names import QUERY, folded
 from rag_eval.tables.nested import before_query, query_of_chat, role_text, turns_of
+from rag_eval.tables.number_formats import as_seen
 from rag_eval.tables.rows import Lines
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
@@ -291,7 +292,7 @@ class _Grouping:
             if isinstance(cell, BadCell):
                 return line, cell
             try:
-                items += [cell] if index == self._context else parse_ids(cell)
+                items += [as_seen(cell)] if index == self._context else parse_ids(cell)
             except ValueError as error:
                 return line, BadCell(str(error))
         found = [item for item in items if item]
@@ -460,6 +461,8 @@ def _stored(cell: Cell) -> Any:
         return [2, str(cell), turns, cell.unused, cell.unanswered]
     if isinstance(cell, Measured):
         return [3, str(cell), cell.number, cell.unit]
+    if isinstance(cell, TimeOfDay):
+        return [4, str(cell)]
     return cell
 
 
@@ -469,6 +472,8 @@ def _restored(value: Any) -> Cell:
     kind, text, *more = value
     if kind == 3:
         return Measured(text, *more)
+    if kind == 4:
+        return TimeOfDay(text)
     if more:
         earlier, *left_out = more
         return ChatMessage(text, tuple(Turn(*turn) for turn in earlier), *left_out)

@@ -1,11 +1,13 @@
-"""Units that the number format of a spreadsheet's cell shows next to its number, such as € or ms. Pure."""
+"""What the number format of a spreadsheet's cell shows: units next to its number, such as € or ms, and shares. Pure."""
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import groupby
 
+from rag_eval.tables.cells import Measured, TimeOfDay
 from rag_eval.tables.names import COST, DOLLAR, SPENT, TOKENS, unit_named
 
 PERCENT = "%"
@@ -104,3 +106,16 @@ def _money(word: str) -> str:
     if known in TOKENS:
         return ""
     return known or (word if any(unicodedata.category(sign) == "Sc" for sign in word) else "")
+
+
+def as_seen(cell: str) -> str:
+    """The text of a cell as people see it: a share of 0.255 with a percent format as 25.5%, 13:30:00 as 13:30."""
+    if isinstance(cell, Measured) and cell.unit == PERCENT:
+        share = (Decimal(f"{cell.number:.{_DIGITS_OF_EXCEL}g}") * 100).normalize()
+        return f"{share:f}{PERCENT}"
+    is_time = isinstance(cell, TimeOfDay) or (isinstance(cell, Measured) and cell.startswith("00:"))
+    return cell.removesuffix(":00") if is_time else str(cell)
+
+
+_DIGITS_OF_EXCEL = 15
+"""Significant ones, which a number has at most: 0.07 times 100 is 7 in it."""

@@ -15,6 +15,7 @@ from rag_eval.tables.cells import (
     ChatMessage,
     JsonText,
     Measured,
+    TimeOfDay,
     is_blank,
     parse_score,
     parse_verdict,
@@ -34,6 +35,7 @@ from rag_eval.tables.grouping import Unit
 from rag_eval.tables.input_files import Room
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several, squeezed
 from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
+from rag_eval.tables.number_formats import as_seen
 from rag_eval.tables.remarks import (
     ALTERNATIVES,
     BROKEN_LIST,
@@ -156,6 +158,7 @@ class RowReader:
             for index, role in self._roles.items()
             if role == REFERENCE and holds_several(columns.used[index].header)
         }
+        self._texts = frozenset((*self._roles, *self._contexts))
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
         self._histories = sorted({*columns.histories.values()})
@@ -341,7 +344,9 @@ class RowReader:
                 self._remark_messages(cell, self._names[index], self._numbers.get(index, number))
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
-        return str(cell) if isinstance(cell, ChatMessage | Measured) else cell
+        if not isinstance(cell, ChatMessage | Measured | TimeOfDay):
+            return cell
+        return as_seen(cell) if index in self._texts else str(cell)
 
     def _remark_messages(self, cell: Cell, name: str, row: int) -> None:
         """Those of a chat that are left out."""

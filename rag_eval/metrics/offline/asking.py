@@ -357,6 +357,19 @@ def asks(query: str) -> bool:
     return next((own[0] for own in map(words, query.split()) if own), "") in _OPENING_UNMARKED
 
 
+@lru_cache(maxsize=4)  # a query, and responses to it
+def around_or(text: str) -> tuple[str, str] | None:
+    """What stands before and behind the last "or" of a text; None if it has none between words."""
+    for match in reversed([*_OR.finditer(text)]):
+        before, behind = text[: match.start()], text[match.end() :]
+        sign = _OR_IN.get(match[0].lower())
+        if sign and sign.isdisjoint(small_words_of(words(text))):
+            continue
+        if WRITTEN_WORD.search(before) and WRITTEN_WORD.search(behind):
+            return before, behind
+    return None
+
+
 @lru_cache(maxsize=2)
 def polar_stems(query: str) -> AbstractSet[str]:
     """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
@@ -368,6 +381,8 @@ def polar_stems(query: str) -> AbstractSet[str]:
         return frozenset()
     own = set(in_order) - WITHOUT
     if not own.isdisjoint(_CHOOSING_OR_NEGATING) or NEGATION in map(stem, own) or len(sentences(query)) > 1:
+        return frozenset()
+    if around_or(query):
         return frozenset()
     small = small_words_of(in_order)
     if not asked.isascii():
@@ -455,6 +470,19 @@ _SMALL_CHARACTERS = frozenset(
     "可以能够夠行允许許需必须要用会有是的了呢也啊呀不没沒无無未ですましたいんなくあるりきせござ当然當"
 )
 """Of Chinese and Japanese words that say no more than yes or no."""
+_OR = re.compile(
+    r"(?<=\s)(?:or|oder|ou|o|u|of|eller|czy|lub|albo|или|либо|atau|veya|yoksa|hay|hoặc|أو|أم|या|아니면|또는)(?=\s)"
+    r"|还是|還是|或者|或是|或(?![许許])|それとも|または|หรือ(?!ไม่|ยัง|เปล่า)",
+    re.IGNORECASE,
+)
+"""In the spelling of a text: "où" is no "ou"."""
+_OR_IN = {
+    "of": frozenset(("het",)),
+    "o": frozenset(("quien", "chi")),
+    "u": frozenset(("quien",)),
+    "hay": frozenset(("khi",)),
+}
+"""A small word of each language in which the word is "or"; it has other meanings elsewhere."""
 _CHOOSING_OR_NEGATING = NEGATING | {"or", "oder", "ou"}
 _OPENERS = " ¿\"'«“"
 

@@ -49,9 +49,15 @@ NOTHING_UNDERSTOOD = Understood()
 
 
 def ground(
-    claim: Reading, evidence: Iterable[Reading], understood: Understood = NOTHING_UNDERSTOOD
+    claim: Reading,
+    evidence: Iterable[Reading],
+    understood: Understood = NOTHING_UNDERSTOOD,
+    wrong: AbstractSet[str] = frozenset(),
 ) -> Grounding:
-    """How much of `claim` is in `evidence`; a claim of function words only ("The Who") is compared by all words."""
+    """How much of `claim` is in `evidence`; a claim of function words only ("The Who") is compared by all words.
+
+    The `wrong` stems are missing, though the evidence has them.
+    """
     counted = claim.stems - UNCOUNTED
     if not counted:
         counted = set(stems_of(claim.text))
@@ -66,6 +72,9 @@ def ground(
     if not "".join(missing).isascii():
         sought = filter(is_found_inside, missing)
         missing = missing - {word for word in sought if any(word in reading.text for reading in evidence)}
+    if wrong:
+        missing = missing | (wrong & counted)
+        missing_pairs = missing_pairs | {pair for pair in pairs if not wrong.isdisjoint(pair)}
     return _grounding(counted, missing, pairs, missing_pairs, understood)
 
 

@@ -26,6 +26,7 @@ from rag_eval.metrics.offline.grounding import (
 )
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.records import Evidence
+from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
     Reading,
@@ -148,7 +149,9 @@ def support(
     light = understood(text, query, chunks) if query else NOTHING_UNDERSTOOD
     if light.stems:
         stated = stated | light.stems
-    whole = ground(claim.whole, evidence, light)
+    if signs := restated_signs(claim.whole, evidence):
+        light = light._replace(restated=light.restated | signs)
+    whole = ground(claim.whole, evidence, light, opposite_numbers(claim.whole, evidence, query))
     parts = [(part, ground_part(part, whole, light)) for part in claim.sentences] or [(claim.whole, whole)]
     may_be_wrong = numbers(whole.missing - stated)
     told = frozenset(numbers(claim.whole.stems) if may_be_wrong else ())

@@ -1,0 +1,154 @@
+"""Signs of numbers: "-250", "−250" and "minus 250" are below zero, but not "5-7", "B-12" and the item "- 5". Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import lru_cache
+from itertools import permutations
+
+from rag_eval.texts.quantities import canonical_number
+from rag_eval.texts.words import Reading, stem
+
+
+class _Sign(Enum):
+    """How a number is written in one place of a text."""
+
+    BELOW = "below zero"
+    ABOVE = "above zero"
+    UNSURE = "with a hyphen that may be a sign"
+
+
+_Signs = Mapping[str, AbstractSet[_Sign]]
+"""By number in normal form."""
+
+
+def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> AbstractSet[str]:
+    """Numbers that are below zero wherever a text has them, and above it wherever the others do, or the reverse.
+
+    None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
+    """
+    if not _may_be_below(text) and not any(map(_may_be_below, others)):
+        return frozenset()
+    own = _signs(text.text)
+    theirs: dict[str, AbstractSet[_Sign]] = {}
+    for other in others if own else ():
+        for number, signs in _signs(other.text).items():
+            theirs[number] = theirs.get(number, frozenset()) | signs
+    opposite = frozenset(number for number, signs in own.items() if (signs, theirs.get(number)) in _OPPOSITE)
+    if not opposite or _FALLING.search(query):
+        return frozenset()
+    return opposite.difference(*(_with_direction(each.text, opposite) for each in (text, *others)))
+
+
+def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]:
+    """Stems of the words for minus in a text, if the others have a number of it with a sign that says the same."""
+    said = _WORDS & text.stems
+    if not said:
+        return frozenset()
+    below = {number for number, signs in _signs(text.text).items() if signs == {_Sign.BELOW}}
+    is_same = below and any(
+        _signs(other.text).get(number) == {_Sign.BELOW} for other in others for number in below
+    )
+    return said if is_same else frozenset()
+
+
+def _may_be_below(reading: Reading) -> bool:
+    """Whether a text may have a number below zero, told fast."""
+    text = reading.text
+    has_hyphen = "-" in text and (
+        text[0] == "-" or not text.isascii() or any(map(text.__contains__, _BEFORE))
+    )
+    if (has_hyphen or "−" in text or "－" in text) and _HYPHEN.search(text):
+        return True
+    return not _WORDS.isdisjoint(reading.stems)
+
+
+@lru_cache(maxsize=16)  # the chunks of a row, for each of its bots
+def _signs(text: str) -> _Signs:
+    is_list = len(_BULLET.findall(text)) > 1
+    first_line = 0 if is_list else _FIRST_LINE.match(text).end()  # type: ignore[union-attr] # it matches anything
+    found: dict[str, AbstractSet[_Sign]] = {}
+    for match in _NUMBER.finditer(text):
+        number = canonical_number(match[0])
+        found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
+    return found
+
+
+def _sign(text: str, number: re.Match[str], first_line: int) -> _Sign:
+    start, end = number.span()
+    if _UNSURE_BEHIND.match(text, end) or (text[start - 1 : start] == "(" and text[end : end + 1] == ")"):
+        return _Sign.UNSURE
+    before = _sign_before(text, start)
+    if not before or before["plus"]:
+        return _Sign.ABOVE
+    is_none = before["unsure"] or _is_no_sign(text, before.start(), first_line)
+    return _Sign.UNSURE if is_none else _Sign.BELOW
+
+
+def _sign_before(text: str, start: int) -> re.Match[str] | None:
+    return _SIGN_BEFORE.search(text, max(0, start - _FAR), start)
+
+
+def _is_no_sign(text: str, start: int, first_line: int) -> bool:
+    """Whether it begins an item of a list, subtracts, or stands in a range: "5 -7", "9 am -5 pm"."""
+    line = text[max(0, start - _FAR) : start].rpartition("\n")[2]
+    is_item = start >= first_line and not text[start].isalpha() and not line.strip()
+    return is_item or _AMOUNT_OR_LEAST.search(text, max(0, start - _FAR), start) is not None
+
+
+def _with_direction(text: str, numbers: AbstractSet[str]) -> Iterator[str]:
+    """Those of the numbers that have a word near them that makes them less than nothing, but for that of their sign."""
+    for match in _NUMBER.finditer(text):
+        number = canonical_number(match[0])
+        if number in numbers:
+            before = _sign_before(text, match.start())
+            start, end = before.start() if before else match.start(), match.end()
+            is_plus = before is not None and before["plus"] is not None
+            around = f"{text[max(0, start - _FAR) : start]} {text[end : end + _FAR]}"
+            if not is_plus and _FALLING.search(around):
+                yield number
+
+
+_OPPOSITE = tuple(permutations((frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))))
+_FAR = 60
+"""Characters around a number in which a word may tell its direction."""
+_BEFORE = (" -", "\n-", "(-", "\t-", "[-", "=-", ":-", '"-', "*-", "|-")
+_WORDS = frozenset(map(stem, ("minus", "moins", "menos", "meno")))
+_HYPHEN = re.compile(r"[-−－](?<!\w.)(?=[€$£¥₹]?[€$£¥₹\d]|[€$£¥₹] \d|[A-Z]{2})")
+_BULLET = re.compile(r"^[ \t]*[-−–*•]", re.MULTILINE)
+_FIRST_LINE = re.compile(r"\s*+[^\n]*+")
+_NUMBER = re.compile(r"(?<![\d.,])\d++(?:[.,]\d++)*+")
+_MONEY = r"(?:[€$£¥₹]\s?|(?<![^\W\d_])(?:EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|US[$])\s?)?"
+_SIGN_BEFORE = re.compile(
+    r"(?:(?:^|(?<=[\s(\[{\"'“„«=≈~<>≤≥:*_|`€$£¥₹はがをにでもとの是為为約约到至]))[-−－]"
+    r"|(?<![\w'’])(?:minus|moins|menos|meno)\s"
+    r"|(?<!\w)(?P<plus>[+＋])"
+    rf"|(?P<unsure>[-−－–—±+/:]\s?|[^\W\d_])){_MONEY}\Z",
+    re.IGNORECASE,
+)
+_UNSURE_BEHIND = re.compile(r"[.,]?[-−–—]|[/:]\d")
+_AMOUNT_OR_LEAST = re.compile(
+    r"(?:\d\W?|\d[^\s\d:;,.=|]{0,3}\s+(?:(?:[ap]\.?m\.?|h|uhr|°\s?[cf]?|%|[€$£¥]|k?g|[kmc]?m)\s+)?"
+    r"|(?<!\w)(?:au|al|lo|pelo|du|à|de|en|ou)\s)\Z",
+    re.IGNORECASE,
+)
+"""What stands before a hyphen of a range, or before "moins" of "au moins"."""
+_FALLING = re.compile(
+    r"\b(?:fall|fell|drop|declin|decreas|down|loss|lost|lose|losing|lower|less|reduc|discount|off\b|sav|cheaper|below"
+    r"|under|negativ|minus|debt|owe|deficit|overdr|shr[aiu]nk|sank|sink|slip|cut|slump|plung|contracted|dip|worse|miss"
+    r"|sinkt|gesunk|fiel|gefall|fällt|rückg|zurück|verl[uo]|abn|abgen|wenig|rabatt|nachl|ermäß|unter|schuld|soll\b"
+    r"|defizit|reduz|senk|gesenk|günst|billig|minder|kälter|frost"
+    r"|baiss|chut|recul|diminu|per[dt]|rédu|remis|rabais|sous|dett|défici|inféri|négati|découv|moins"
+    r"|ca[íye]|baj|descen|dismin|pérd|descuent|déficit|deud|rebaj|menor|menos|debajo"
+    r"|cal[oai]|scen|scont|riduz|sotto|debit|meno|queda|cai|desc|abaix|preju|dívid|negat"
+    r"|da(?:al|len|ling)|gedaald|korting|verlies|onder|laag|lager|tekort"
+    r"|spad|strat|zniż|rabat|poniż|mniej|obniż|ujemn|pokles|sleva|ztrát"
+    r"|упа|сниж|сниз|пад|скид|убы|минус|ниже|долг|меньш|поте|сокра"
+    r"|düş|azal|indirim|zarar|kayıp|eksi|altında|giảm|âm\b|lỗ|thấp|turun|rugi|diskon|bawah"
+    r"|sjunk|minsk|förlust|fald|tab\b|underskud|nedgang|tap\b)"
+    r"|[减減降跌亏虧损損负負欠]|零下|折|マイナス|氷点下|下落|赤字|割引|値引|下が|감소|하락|영하|마이너스|손실|할인"
+    r"|انخف|تراجع|خصم|خسار|تحت|سالب|गिर|कम|घट|ऋण|ลด|ติดลบ|ขาดทุน",
+    re.IGNORECASE,
+)
+"""Beginnings of words after which a number may be a loss, though it has no sign."""
