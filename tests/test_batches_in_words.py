@@ -74,6 +74,17 @@ def bad_lines(request: Request) -> Any:
     return kinds[number % 11] if number % 11 < len(kinds) else None
 
 
+def picky(request: Request) -> Any:
+    """Of the calls in batches alone, one parameter after the other is not accepted."""
+    if request.task == "preflight":
+        return None
+    if "temperature" in request.body:
+        return error(400, "unsupported_value", "temperature does not support 0", "temperature")
+    if request.body.get("response_format", {}).get("type") == "json_schema":
+        return error(400, "", "'response_format' of type 'json_schema' is not supported with this model.")
+    return None
+
+
 def strange(lines: list[str]) -> list[str]:
     """In another order, with a line twice and lines that are no results."""
     return [*reversed(lines), lines[0], "", "{", '{"custom_id": "nobody", "response": null}', "[]"]
@@ -146,6 +157,9 @@ JOBS: Mapping[str, Sequence[str | Act]] = {
         wrong("GET /batches", "empty object"), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH,
     ),
     "Azure without deployments of its own": (f"{AZURE} --batch",),
+    "parameters that are not accepted": (
+        replies(picky), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH, ended(), BATCH,
+    ),
     "two jobs with one cache": (
         CACHED, OTHER, f"{CACHED} -o t.xlsx", f"{OTHER} --batch-cancel", OTHER, ended(), CACHED, OTHER, ended(), OTHER,
         ended(), CACHED, OTHER, f"{CACHED} -o t.xlsx", "cache show --config cached.ini",
@@ -180,7 +194,10 @@ def asked(server: BatchServer, known: set[str]) -> Iterator[str]:
         tasks = Counter(Request("", {}, body).task for body in bodies)
         yield f"  {batch.id}: {batch.body} {dict(sorted(tasks.items()))}"
         yield from sorted(
-            {f"    {body['model']}, {body['max_tokens']} tokens, {body['temperature']}" for body in bodies}
+            {
+                f"    {body['model']}, {body['max_tokens']} tokens, {body.get('temperature')}"
+                for body in bodies
+            }
         )
     if server.judge.requests:
         yield f"  answered: {dict(sorted(server.judge.tasks().items()))}"
