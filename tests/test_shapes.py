@@ -1564,6 +1564,53 @@ def test_objects_of_bots_are_judged_as_a_whole_unless_a_field_is_named(run_cli: 
     assert f"response: {ITEMS[0].responses[0]}" in ended.out
 
 
+_OF_BOTS = ("Context", "Retrieved_Docs", "Human_Faithfulness", "Latency", "Cost", "History")
+
+
+@pytest.mark.parametrize(
+    ("bots", "columns", "owners"),
+    [
+        ("Bot_GPT-4,Bot_Claude", "{}_GPT4,{}_Claude", "GPT-4,Claude"),
+        ("Bot_GPT4,Bot_Claude", "{}_GPT-4,{}_Bot_Claude", "GPT4,Claude"),
+        ("Bot_GPT-4,Bot_GPT4", "{}_GPT 4,{}_GPT4", "GPT-4,GPT4"),
+        ("Bot_GPT-4,Bot_Claude", "{}_GPT4,{}_GPT-4", "-,GPT-4"),
+        ("Bot_GPT-4,Bot_GP T4", "{}_GPT4,{}_GP-T4", "-,GP T4"),
+        ("Bot_GPT-4 answer,Bot_B answer", "{}_GPT4,{}_B", "GPT-4 answer,B answer"),
+        ("Bot_B answer,Bot_B", "{}_B,{}_B answer", "B,B answer"),
+    ],
+)
+def test_names_of_bots_may_differ_in_separators(bots: str, columns: str, owners: str, tmp_path: Path) -> None:
+    for word in _OF_BOTS:
+        header = ["Query", *bots.split(","), *columns.format(word, word).split(",")]
+        said = '[{"role": "user", "content": "Hi"}]' if word == "History" else "1"
+        table = read_table(write_table(tmp_path / "a.csv", header, ["q", "a", "b", said, said]))
+        found = [use.bot or "-" for use in table.columns[3:]]
+        assert (word, found) == (word, owners.split(","))
+
+
+def test_the_command_that_reads_answers_reads_their_contexts_too(run_cli: Run, tmp_path: Path) -> None:
+    header = [
+        "Question",
+        "Expected",
+        *(f"{bot} {what}" for bot in BOTS for what in ("answer", "context", "latency (s)")),
+    ]
+    rows = [
+        [item.query, item.reference, *(each for text in item.responses for each in (text, "c", "2"))]
+        for item in ITEMS
+    ]
+    write_table(tmp_path / "a.csv", header, *rows)
+    command = re.search(r"run: rag-eval (.*)", run_cli("a.csv", "--judge", "offline").err)
+    assert command
+    table = read_table(tmp_path / "a.csv", named=[Named(f"{bot} answer", "bot", "") for bot in BOTS])
+    assert [use.described.partition(" -> ")[2] for use in table.columns[2:5]] == [
+        "response of Atlas answer",
+        "context of Atlas answer",
+        "latency of Atlas answer in s",
+    ]
+    ended = run_cli(*shlex.split(command[1]), "--show")
+    assert (ended.code, ended.err, "context: 1 chunk" in ended.out) == (0, "", True)
+
+
 def test_fields_of_a_bot_are_its_response_and_its_context(tmp_path: Path) -> None:
     """Not several bots, as long as each field means something and one is the response."""
     records = [
@@ -2128,7 +2175,7 @@ def test_a_text_among_objects_is_the_response_of_its_row(run_cli: Run, tmp_path:
     assert {row.cases[0].chunks for row in table.rows} == {("c",), ()}
     assert table.warnings == (
         f"Column 'output' (B): the text in row {place + 2} was read as 'output.answer', because other rows have an "
-        "object there. If it is no answer, such as an error message, clear it, or leave the row out.",
+        "object there. If it is not an answer, such as an error message, clear it, or leave the row out.",
     )
 
 
@@ -2137,8 +2184,8 @@ def test_few_objects_among_texts_are_texts_with_the_option_that_reads_them(tmp_p
     table = frame_of(tmp_path, text)
     assert table.rows[2].cases[0].response.startswith('{"answer"')
     assert table.warnings == (
-        "Column 'output' (B): objects with a field 'answer' in row 4 were read as texts, as most cells are no objects. "
-        "To read the field, add --map output.answer=bot.",
+        "Column 'output' (B): objects with a field 'answer' in row 4 were read as texts, as most cells are not "
+        "objects. To read the field, add --map output.answer=bot.",
     )
     table = frame_of(tmp_path, text, named=[Named("output.answer", "bot", "")])
     assert [row.cases[0].response for row in table.rows] == ["Yes.", "No.", "a0"]
@@ -2181,7 +2228,8 @@ def test_a_text_in_place_of_an_object_is_the_response_of_its_record(run_cli: Run
     assert "response: Service unavailable" in ended.out
     assert (
         "Column 'outputs' (E): the text in row 3 was read as 'outputs.answer', because other rows have an object "
-        "there. If it is no answer, such as an error message, clear it, or leave the row out with --where 'outputs = '."
+        "there. If it is not an answer, such as an error message, clear it, or leave the row out with "
+        "--where 'outputs = '."
     ) in ended.err
     ended = run_cli("a.jsonl", "--show", "--judge", "offline", "--where", "outputs = ")
     assert ("4 rows" in ended.out, "unavailable" in ended.out) == (True, False)

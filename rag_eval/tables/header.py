@@ -225,13 +225,19 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
 
 
 def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
+    bots = dict.fromkeys(use.bot for use in uses.values() if use.role == RESPONSE and use.bot)
+    named = ", ".join(f"'{bot[:60]}'" for bot in islice(bots, 10))
+    rename = f" To use it for one bot, rename it: the bots are called {named}." if len(bots) > 1 else ""
     for use in uses.values():
         if asked.gives("ignore", use.header):
             continue
         if use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
-            yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used.{shared}"
+            sentence = (
+                f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used."
+            )
+            yield f"{sentence}{rename}{shared}"
         elif use.role == UNUSED and use.why.startswith(DOUBTS):
             yield unused_amounts(use)
         elif use.role == UNUSED and after_prefix(use.header, HUMAN_PREFIX):

@@ -361,6 +361,15 @@ def is_answer(header: str) -> bool:
     return name in _ANSWERS or _ABROAD.get(_unaccented(name)) == RESPONSE
 
 
+def without_answer(header: str) -> str:
+    """What is left of the name of a bot's responses, such as `Atlas answer`; '' where it is nothing else."""
+    words = folded(header).split()
+    for first, rest in ((words[:1], words[1:]), (words[-1:], words[:-1])):
+        if rest and first[0] in _RESPONSES:
+            return " ".join(rest)
+    return ""
+
+
 def may_be_truth(header: str) -> bool:
     """Whether the name of a response may as well be that of the ground truth."""
     return _unaccented(squeezed(header.rpartition(".")[2])) in _TRUTHS

@@ -273,7 +273,7 @@ def text_in_object(use: "ColumnUse", field: str, rows: Sequence[int], condition:
     remedy = f" with --where '{condition}'" if condition else ""
     return (
         f"Column {use}: the text in row {first_ten(rows)} was read as '{field[:60]}', because other rows have an "
-        f"object there. If it is no answer, such as an error message, clear it, or leave the row out{remedy}."
+        f"object there. If it is not an answer, such as an error message, clear it, or leave the row out{remedy}."
     )
 
 

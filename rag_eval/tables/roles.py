@@ -1,7 +1,7 @@
 """The role of each column: the one that somebody gave it, or the one that its name tells. One table of all columns."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +35,7 @@ from rag_eval.tables.names import (
     nearest,
     spendings_of,
     squeezed,
+    without_answer,
 )
 from rag_eval.tables.spending import SpendingColumn, assigned
 from rag_eval.texts.words import compatible
@@ -96,16 +97,59 @@ def column_uses(
     _take_meanings(columns.values())
     _name_bots(columns.values(), asked)
     problems += _take_spending(columns, asked, why_no_amounts)
-    # Of bots that differ only in spelling the first stands for all, so that they claim one place.
-    bots = {folded(each.owner): each.owner for each in reversed(columns.values()) if each.role == RESPONSE}
+    owners = _owners(columns, asked.prefix)
     uses = {}
     for index, each in columns.items():
-        bot = bots.get(folded(each.owner)) or bots.get(folded(after_prefix(each.owner, asked.prefix)))
+        bot = owners.get(index)
         role = each.role + (OF_NO_BOT if each.owner and bot is None else "")
         uses[index] = ColumnUse(
             column_letter(index), each.header, role, bot, each.metric, each.why, each.unit
         )
     return uses, problems
+
+
+def _owners(columns: Mapping[int, _Column], prefix: str) -> dict[int, str]:
+    """Whose each column is, by its position.
+
+    Of bots that differ only in spelling the first stands for all, so that they claim one place. A column whose name
+    is that of a bot but for the separators, or for a word such as answer, counts only where no other one is the bot's.
+    """
+    responses = [each.owner for each in columns.values() if each.role == RESPONSE]
+    bots = {folded(owner): owner for owner in reversed(responses)}
+    found = {
+        index: bot
+        for index, each in columns.items()
+        if (bot := bots.get(folded(each.owner)) or bots.get(folded(after_prefix(each.owner, prefix))))
+    }
+    loose = _loose_names(bots.values(), prefix)
+    claims = Counter((columns[index].role, columns[index].metric, bot) for index, bot in found.items())
+    others = {
+        index: bot
+        for index, each in columns.items()
+        if index not in found and each.owner and (bot := _loosely(each.owner, loose, prefix))
+    }
+    claims.update((columns[index].role, columns[index].metric, bot) for index, bot in others.items())
+    only = {
+        index: bot
+        for index, bot in others.items()
+        if claims[columns[index].role, columns[index].metric, bot] == 1
+    }
+    return found | only
+
+
+def _loose_names(bots: Collection[str], prefix: str) -> dict[str, str]:
+    """The bots by names without separators, and without a word such as answer, where these are of one bot only."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for bot in bots:
+        short = after_prefix(bot, prefix) or bot
+        for name in {bot, short, without_answer(short)}:
+            found[squeezed(name)].add(bot)
+    return {name: its.pop() for name, its in found.items() if name and len(its) == 1}
+
+
+def _loosely(name: str, loose: Mapping[str, str], prefix: str) -> str:
+    """The bot with nearly this name; '' for none."""
+    return loose.get(squeezed(name)) or loose.get(squeezed(after_prefix(name, prefix))) or ""
 
 
 def _take_given(columns: Collection[_Column], named: Sequence[Named]) -> Iterator[str]:
@@ -145,8 +189,12 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
     owners = [each.owner for each in free if each.role == RESPONSE]
     owners += [each.header for each in columns if each.given and each.given.role == "bot"]
     bots = {name for owner in owners for name in _short_and_whole(owner, asked.prefix)}
+    loose = _loose_names(owners, asked.prefix)
     for each in free:
-        is_of_none = each.role in _OF_BOTS.values() and not _short_and_whole(each.owner, asked.prefix) & bots
+        is_of_one = _short_and_whole(each.owner, asked.prefix) & bots or _loosely(
+            each.owner, loose, asked.prefix
+        )
+        is_of_none = each.role in _OF_BOTS.values() and not is_of_one
         means_another = meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES
         if is_of_none and (means_another or each.role == HISTORY):
             each.role, each.owner = UNUSED, ""
@@ -284,6 +332,7 @@ def _take_spending(
         if index not in candidates
         for name in (*_short_and_whole(owner, asked.prefix), folded(f"{asked.prefix}{owner}"))
     }
+    bots |= _nearly_named(found, bots, asked.prefix)
     is_shared = len({*bots.values()}) == 1 or any(each.role == BOT for each in columns.values())
     uses = assigned(found, bots, asked.units, is_shared=is_shared)
     for column in found:
@@ -297,6 +346,23 @@ def _take_spending(
             yield f"column '{each.header[:60]}' cannot be the {use.role} that it was given: {use.why}"
         elif each.role == UNUSED:
             each.why = use.why
+
+
+def _nearly_named(found: Sequence[SpendingColumn], bots: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Further names of the bots, as columns of latency and cost write them, where no column has an exact one."""
+    loose = _loose_names({*bots.values()}, prefix)
+    readings = [(each, reading) for each in found for reading in spendings_of(each.header)]
+    names = [
+        (each, reading.role, name)
+        for each, reading in readings
+        for name in (reading.owner, folded(reading.unit))
+    ]
+    exact = {(role, bots[name]) for _, role, name in names if name in bots}
+    return {
+        name: bot
+        for _, role, name in names
+        if name and name not in bots and (bot := _loosely(name, loose, prefix)) and (role, bot) not in exact
+    }
 
 
 def _spending_columns(

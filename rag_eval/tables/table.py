@@ -371,7 +371,7 @@ def _no_objects(columns: Mapping[ColumnUse, Fields], with_chats: bool) -> Iterat
             part = replace(use, header=f"{use.header}.{field}")
             yield (
                 f"Column {use}: objects with a field '{field}' in row {first_ten(its.objects)} were read as texts, as "
-                f"most cells are no objects. To read the field, add {map_option(part, WORDS[meaning.role])}."
+                f"most cells are not objects. To read the field, add {map_option(part, WORDS[meaning.role])}."
             )
 
 

@@ -7,7 +7,6 @@ around them.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -100,21 +99,20 @@ def _is_wanted(cells: Sequence[Cell], with_chats: bool, *, with_truth: bool, in_
     return not turns or (with_chats and any(True for _ in answered))
 
 
-@dataclass(slots=True)
 class Fields:
     """What the cells of a column of objects hold."""
 
-    paths: dict[str, None] = field(default_factory=dict)
-    """Of the fields."""
-    texts: list[int] = field(default_factory=list)
-    """The numbers of the first rows with anything but an object."""
-    text_path: str = ""
-    """The field that such a text stands for; '' if it cannot be told."""
-    objects: list[int] = field(default_factory=list)
-    """The numbers of the first rows with an object."""
-    _objects: int = 0
-    _others: int = 0
-    _has_chats: bool = False
+    def __init__(self) -> None:
+        self.paths: dict[str, None] = {}
+        """Of the fields."""
+        self.objects: list[int] = []
+        """The numbers of the first rows with an object."""
+        self.texts: list[int] = []
+        """The same, with anything else."""
+        self.text_path = ""
+        """The field that such a text stands for; '' if it cannot be told."""
+        self._objects = self._others = 0
+        self._has_chats = False
 
     def add(self, number: int, cell: Cell) -> None:
         if not cell:
