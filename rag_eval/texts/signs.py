@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from rag_eval.texts.quantities import canonical_number
-from rag_eval.texts.words import Reading, stem
+from rag_eval.texts.words import Reading, numbers, stem
 
 
 class _Sign(Enum):
@@ -28,10 +28,12 @@ def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> Ab
 
     None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
     """
+    if not numbers(text.stems):
+        return frozenset()
     below = frozenset[str]().union(*map(_below, (text, *others)))
     if not below or below.isdisjoint(_numbers(text.text)):  # most often
         return frozenset()
-    own = _signs((text,), below)
+    own = {number: signs for number, signs in _signs((text,), below).items() if signs in _CERTAIN}
     theirs = _signs(others, own.keys())
     opposite = frozenset(number for number, signs in own.items() if (signs, theirs.get(number)) in _OPPOSITE)
     if not opposite or _FALLING.search(query):
@@ -53,18 +55,19 @@ def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]
 def _below(reading: Reading) -> AbstractSet[str]:
     """Numbers of a text that may be below zero in it."""
     text = reading.text
-    if (
-        "-" not in text
-        and (text.isascii() or not _OTHER_MINUS.search(text))
-        and _WORDS.isdisjoint(reading.stems)
-    ):
+    has_word = not _WORDS.isdisjoint(reading.stems)
+    if not has_word and "-" not in text and (text.isascii() or not ("−" in text or "－" in text)):
         return frozenset()
-    return _below_in(text, has_word=not _WORDS.isdisjoint(reading.stems))
+    return _below_in(text, has_word=has_word)
 
 
 @lru_cache(maxsize=64)  # the chunks of a row, for each of its bots
 def _below_in(text: str, *, has_word: bool) -> AbstractSet[str]:
-    patterns = [_HYPHEN, *([] if text.isascii() else [_OTHER_MINUS]), *([_WORD] if has_word else [])]
+    patterns = [
+        _HYPHEN,
+        *([_OTHER_MINUS] if "−" in text or "－" in text else []),
+        *([_WORD] if has_word else []),
+    ]
     return frozenset(canonical_number(match["n"]) for each in patterns for match in each.finditer(text))
 
 
@@ -72,14 +75,14 @@ def _numbers(text: str) -> Iterator[str]:
     return (canonical_number(match[0]) for match in _NUMBER.finditer(text))
 
 
-def _signs(readings: Iterable[Reading], numbers: AbstractSet[str]) -> _Signs:
-    """Of those of the numbers that the texts have."""
+def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
+    """Of those of the wanted numbers that the texts have."""
     found: dict[str, AbstractSet[_Sign]] = {}
-    for reading in readings if numbers else ():
+    for reading in readings if wanted else ():
         text, first_line = reading.text, -1
         for match in _NUMBER.finditer(text):
             number = canonical_number(match[0])
-            if number in numbers:
+            if number in wanted:
                 first_line = _first_line(text) if first_line < 0 else first_line
                 found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
     return found
@@ -103,7 +106,7 @@ def _sign(text: str, number: re.Match[str], first_line: int) -> _Sign:
 
 
 def _sign_before(text: str, start: int) -> re.Match[str] | None:
-    return _SIGN_BEFORE.search(text, max(0, start - _FAR), start)
+    return _SIGN_BEFORE.search(text, max(0, start - _LONGEST_SIGN), start)
 
 
 def _is_no_sign(text: str, start: int, first_line: int) -> bool:
@@ -113,11 +116,11 @@ def _is_no_sign(text: str, start: int, first_line: int) -> bool:
     return is_item or _AMOUNT_OR_LEAST.search(text, max(0, start - _FAR), start) is not None
 
 
-def _with_direction(text: str, numbers: AbstractSet[str]) -> Iterator[str]:
+def _with_direction(text: str, wanted: AbstractSet[str]) -> Iterator[str]:
     """Those of the numbers that have a word near them that makes them less than nothing, but for that of their sign."""
     for match in _NUMBER.finditer(text):
         number = canonical_number(match[0])
-        if number in numbers:
+        if number in wanted:
             before = _sign_before(text, match.start())
             start, end = before.start() if before else match.start(), match.end()
             is_plus = before is not None and before["plus"] is not None
@@ -126,7 +129,10 @@ def _with_direction(text: str, numbers: AbstractSet[str]) -> Iterator[str]:
                 yield number
 
 
-_OPPOSITE = tuple(permutations((frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))))
+_CERTAIN = (frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))
+_OPPOSITE = tuple(permutations(_CERTAIN))
+_LONGEST_SIGN = 10
+"""Characters: "minus EUR "."""
 _FAR = 60
 """Characters around a number in which a word may tell its direction."""
 _WORDS = frozenset(map(stem, ("minus", "moins", "menos", "meno")))

@@ -360,6 +360,8 @@ def asks(query: str) -> bool:
 @lru_cache(maxsize=4)  # a query, and responses to it
 def around_or(text: str) -> tuple[str, str] | None:
     """What stands before and behind the last "or" of a text; None if it has none between words."""
+    if text.isascii() and _PLAIN_OR.isdisjoint(text.lower().split()):  # told fast
+        return None
     for match in reversed([*_OR.finditer(text)]):
         before, behind = text[: match.start()], text[match.end() :]
         sign = _OR_IN.get(match[0].lower())
@@ -484,6 +486,9 @@ _OR = re.compile(
     re.IGNORECASE,
 )
 """In the spelling of a text: "où" is no "ou"."""
+_PLAIN_OR = frozenset(
+    ("or", "oder", "ou", "o", "u", "of", "eller", "czy", "lub", "albo", "atau", "veya", "yoksa", "hay")
+)
 _OR_IN = {
     "of": frozenset(("het",)),
     "o": frozenset(("quien", "chi")),
