@@ -594,6 +594,21 @@ def test_another_option_than_that_of_the_reference_is_wrong(
     assert found == 1 if is_right else found < 0.3
 
 
+@pytest.mark.parametrize(
+    ("response", "right"),
+    [
+        ("Hier darf nicht geparkt werden.", "Nein."),
+        ("Hier darf geparkt werden.", "Ja."),
+        ("Nein, hier darf man nicht parken.", "Nein."),
+    ],
+)
+def test_a_participle_answers_a_query_for_yes_or_no(response: str, right: str) -> None:
+    query = "Darf man hier parken?"
+    found = [value("answer_correctness", response, query=query, reference=each) for each in ("Ja.", "Nein.")]
+    assert found == [right == "Ja.", right == "Nein."]
+    assert value("context_recall", "", query=query, reference=right, chunks=(response,)) > 0.8
+
+
 def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     mere = "I do not know " + " ".join(f"word{letter}" for letter in "abcdefghijklmn")
     assert len(read_claim(mere).whole.content) == 16

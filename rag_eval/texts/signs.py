@@ -1,14 +1,14 @@
 """Signs of numbers: "-250", "−250" and "minus 250" are below zero, but not "5-7", "B-12" and the item "- 5". Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import lru_cache
 from itertools import permutations
 
 from rag_eval.texts.quantities import canonical_number
-from rag_eval.texts.words import Reading, stem
+from rag_eval.texts.words import Reading, numbers, stem
 
 
 class _Sign(Enum):
@@ -28,13 +28,13 @@ def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> Ab
 
     None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
     """
-    if not _may_be_below(text) and not any(map(_may_be_below, others)):
+    if not numbers(text.stems):
         return frozenset()
-    own = _signs(text.text)
-    theirs: dict[str, AbstractSet[_Sign]] = {}
-    for other in others if own else ():
-        for number, signs in _signs(other.text).items():
-            theirs[number] = theirs.get(number, frozenset()) | signs
+    below = frozenset[str]().union(*map(_below, (text, *others)))
+    if not below or below.isdisjoint(_numbers(text.text)):  # most often
+        return frozenset()
+    own = {number: signs for number, signs in _signs((text,), below).items() if signs in _CERTAIN}
+    theirs = _signs(others, own.keys())
     opposite = frozenset(number for number, signs in own.items() if (signs, theirs.get(number)) in _OPPOSITE)
     if not opposite or _FALLING.search(query):
         return frozenset()
@@ -46,33 +46,52 @@ def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]
     said = _WORDS & text.stems
     if not said:
         return frozenset()
-    below = {number for number, signs in _signs(text.text).items() if signs == {_Sign.BELOW}}
-    is_same = below and any(
-        _signs(other.text).get(number) == {_Sign.BELOW} for other in others for number in below
-    )
+    own = _signs((text,), _below(text))
+    theirs = _signs(others, own.keys())
+    is_same = any(signs == theirs.get(number) == {_Sign.BELOW} for number, signs in own.items())
     return said if is_same else frozenset()
 
 
-def _may_be_below(reading: Reading) -> bool:
-    """Whether a text may have a number below zero, told fast."""
+def _below(reading: Reading) -> AbstractSet[str]:
+    """Numbers of a text that may be below zero in it."""
     text = reading.text
-    has_hyphen = "-" in text and (
-        text[0] == "-" or not text.isascii() or any(map(text.__contains__, _BEFORE))
-    )
-    if (has_hyphen or "−" in text or "－" in text) and _HYPHEN.search(text):
-        return True
-    return not _WORDS.isdisjoint(reading.stems)
+    has_word = not _WORDS.isdisjoint(reading.stems)
+    if not has_word and "-" not in text and (text.isascii() or not ("−" in text or "－" in text)):
+        return frozenset()
+    return _below_in(text, has_word=has_word)
 
 
-@lru_cache(maxsize=16)  # the chunks of a row, for each of its bots
-def _signs(text: str) -> _Signs:
-    is_list = len(_BULLET.findall(text)) > 1
-    first_line = 0 if is_list else _FIRST_LINE.match(text).end()  # type: ignore[union-attr] # it matches anything
+@lru_cache(maxsize=64)  # the chunks of a row, for each of its bots
+def _below_in(text: str, *, has_word: bool) -> AbstractSet[str]:
+    patterns = [
+        _HYPHEN,
+        *([_OTHER_MINUS] if "−" in text or "－" in text else []),
+        *([_WORD] if has_word else []),
+    ]
+    return frozenset(canonical_number(match["n"]) for each in patterns for match in each.finditer(text))
+
+
+def _numbers(text: str) -> Iterator[str]:
+    return (canonical_number(match[0]) for match in _NUMBER.finditer(text))
+
+
+def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
+    """Of those of the wanted numbers that the texts have."""
     found: dict[str, AbstractSet[_Sign]] = {}
-    for match in _NUMBER.finditer(text):
-        number = canonical_number(match[0])
-        found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
+    for reading in readings if wanted else ():
+        text, first_line = reading.text, -1
+        for match in _NUMBER.finditer(text):
+            number = canonical_number(match[0])
+            if number in wanted:
+                first_line = _first_line(text) if first_line < 0 else first_line
+                found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
     return found
+
+
+def _first_line(text: str) -> int:
+    """Where the first line ends, behind which a hyphen at the beginning of a line is a bullet; 0 in a list."""
+    line = _FIRST_LINE.match(text)
+    return 0 if line is None or len(_BULLET.findall(text)) > 1 else line.end()
 
 
 def _sign(text: str, number: re.Match[str], first_line: int) -> _Sign:
@@ -87,7 +106,7 @@ def _sign(text: str, number: re.Match[str], first_line: int) -> _Sign:
 
 
 def _sign_before(text: str, start: int) -> re.Match[str] | None:
-    return _SIGN_BEFORE.search(text, max(0, start - _FAR), start)
+    return _SIGN_BEFORE.search(text, max(0, start - _LONGEST_SIGN), start)
 
 
 def _is_no_sign(text: str, start: int, first_line: int) -> bool:
@@ -97,11 +116,11 @@ def _is_no_sign(text: str, start: int, first_line: int) -> bool:
     return is_item or _AMOUNT_OR_LEAST.search(text, max(0, start - _FAR), start) is not None
 
 
-def _with_direction(text: str, numbers: AbstractSet[str]) -> Iterator[str]:
+def _with_direction(text: str, wanted: AbstractSet[str]) -> Iterator[str]:
     """Those of the numbers that have a word near them that makes them less than nothing, but for that of their sign."""
     for match in _NUMBER.finditer(text):
         number = canonical_number(match[0])
-        if number in numbers:
+        if number in wanted:
             before = _sign_before(text, match.start())
             start, end = before.start() if before else match.start(), match.end()
             is_plus = before is not None and before["plus"] is not None
@@ -110,15 +129,17 @@ def _with_direction(text: str, numbers: AbstractSet[str]) -> Iterator[str]:
                 yield number
 
 
-_OPPOSITE = tuple(permutations((frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))))
+_CERTAIN = (frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))
+_OPPOSITE = tuple(permutations(_CERTAIN))
+_LONGEST_SIGN = 10
+"""Characters: "minus EUR "."""
 _FAR = 60
 """Characters around a number in which a word may tell its direction."""
-_BEFORE = (" -", "\n-", "(-", "\t-", "[-", "=-", ":-", '"-', "*-", "|-")
 _WORDS = frozenset(map(stem, ("minus", "moins", "menos", "meno")))
-_HYPHEN = re.compile(r"[-−－](?<!\w.)(?=[€$£¥₹]?[€$£¥₹\d]|[€$£¥₹] \d|[A-Z]{2})")
 _BULLET = re.compile(r"^[ \t]*[-−–*•]", re.MULTILINE)
 _FIRST_LINE = re.compile(r"\s*+[^\n]*+")
-_NUMBER = re.compile(r"(?<![\d.,])\d++(?:[.,]\d++)*+")
+_DIGITS = r"\d++(?:[.,]\d++)*+"
+_NUMBER = re.compile(rf"(?<![\d.,]){_DIGITS}")
 _MONEY = r"(?:[€$£¥₹]\s?|(?<![^\W\d_])(?:EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|US[$])\s?)?"
 _SIGN_BEFORE = re.compile(
     r"(?:(?:^|(?<=[\s(\[{\"'“„«=≈~<>≤≥:*_|`€$£¥₹はがをにでもとの是為为約约到至]))[-−－]"
@@ -127,6 +148,10 @@ _SIGN_BEFORE = re.compile(
     rf"|(?P<unsure>[-−－–—±+/:]\s?|[^\W\d_])){_MONEY}\Z",
     re.IGNORECASE,
 )
+_AFTER_SIGN = rf"{_MONEY}(?P<n>{_DIGITS})"
+_HYPHEN = re.compile(rf"-(?<![A-Za-z0-9]-){_AFTER_SIGN}")
+_OTHER_MINUS = re.compile(rf"[−－]{_AFTER_SIGN}")
+_WORD = re.compile(rf"(?:minus|moins|menos|meno)\s{_AFTER_SIGN}", re.IGNORECASE)
 _UNSURE_BEHIND = re.compile(r"[.,]?[-−–—]|[/:]\d")
 _AMOUNT_OR_LEAST = re.compile(
     r"(?:\d\W?|\d[^\s\d:;,.=|]{0,3}\s+(?:(?:[ap]\.?m\.?|h|uhr|°\s?[cf]?|%|[€$£¥]|k?g|[kmc]?m)\s+)?"

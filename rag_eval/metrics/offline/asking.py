@@ -360,6 +360,8 @@ def asks(query: str) -> bool:
 @lru_cache(maxsize=4)  # a query, and responses to it
 def around_or(text: str) -> tuple[str, str] | None:
     """What stands before and behind the last "or" of a text; None if it has none between words."""
+    if text.isascii() and _PLAIN_OR.isdisjoint(text.lower().split()):  # told fast
+        return None
     for match in reversed([*_OR.finditer(text)]):
         before, behind = text[: match.start()], text[match.end() :]
         sign = _OR_IN.get(match[0].lower())
@@ -414,7 +416,14 @@ def unspaced_yes_or_no(text: str, query: str) -> bool | None:
         return None
     if lead := _UNSPACED_LEAD.match(said):
         return lead["yes"] is not None
-    return not negates_unspaced(said)
+    return negates_unspaced(said) == has_opposite(said, query)
+
+
+def has_opposite(said: str, query: str) -> bool:
+    """Whether it has 有料 to a query with 無料, or the like, which are no negations."""
+    asked = _WITH_OR_WITHOUT.search(query)
+    found = _WITH_OR_WITHOUT.search(said) if asked else None
+    return asked is not None and found is not None and (asked[0][0] == "有") != (found[0][0] == "有")
 
 
 def negates_unspaced(text: str) -> bool:
@@ -466,6 +475,7 @@ _UNSPACED_MODALS = re.compile(
 _PARTICLES_BEFORE_SPACE = re.compile(r"[はがをもにで](?=\s)")
 _UNSPACED_LEAD = re.compile(r"^(?:(?P<yes>はい|ええ|是的|对的?|對的?|好的)|いいえ|いえ|不是的)")
 _UNSPACED_NEGATION = re.compile("[不没沒未]|[无無](?![料线線])|禁止|谢绝|謝絕|ません|ない")
+_WITH_OR_WITHOUT = re.compile("[有無无][料线線]")
 _SMALL_CHARACTERS = frozenset(
     "可以能够夠行允许許需必须要用会有是的了呢也啊呀不没沒无無未ですましたいんなくあるりきせござ当然當"
 )
@@ -476,6 +486,9 @@ _OR = re.compile(
     re.IGNORECASE,
 )
 """In the spelling of a text: "où" is no "ou"."""
+_PLAIN_OR = frozenset(
+    ("or", "oder", "ou", "o", "u", "of", "eller", "czy", "lub", "albo", "atau", "veya", "yoksa", "hay")
+)
 _OR_IN = {
     "of": frozenset(("het",)),
     "o": frozenset(("quien", "chi")),

@@ -27,6 +27,7 @@ from rag_eval.metrics.offline.asking import (
     asking_of,
     beginning_stance,
     ends_asking,
+    has_opposite,
     negates_unspaced,
     polar_stems,
     small_words_in,
@@ -316,7 +317,7 @@ class Stance(NamedTuple):
 @lru_cache(maxsize=4)
 def stance(text: str, query: str) -> Stance | None:
     """None for another query, and for a text that says neither."""
-    asked = polar_stems(query) if "?" in query or "？" in query or not ends_asking(query) else None
+    asked = polar_stems(query)
     if not asked:
         return None
     if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
@@ -340,7 +341,8 @@ def stance(text: str, query: str) -> Stance | None:
     content = _content(own, query)
     if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
         return Stance(NEGATION not in content, is_bare=True, is_word=True)  # "It does."
-    share = _share_of_leave(find_similar(asked, content).share, content, asked) if content else 0.0
+    roots = content | _without_ge(content, query)
+    share = _share_of_leave(find_similar(asked, roots).share, content, asked) if content else 0.0
     if share <= _MOST_UNASKED or len(sentences(text)) > 1:
         return None
     return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
@@ -359,7 +361,10 @@ def polar_support(affirms: bool, query: str, chunks: tuple[str, ...]) -> tuple[f
             goes_on = not _PRONOUNS.isdisjoint(words(sentence.pieces[0]))
             stems = before | sentence.stems if goes_on else sentence.stems
             before = stems
-            found = find_similar(asked, stems)
+            opposite = set[str]()
+            if not query.isascii() and has_opposite(sentence.text, query):
+                opposite = {each for each in asked if has_opposite(sentence.text, each)}
+            found = find_similar(asked, stems | opposite | _without_ge(stems, query))
             share = _share_of_leave(found.share, sentence.stems, asked) if found.missing else found.share
             if share > best[0]:
                 is_opposite = _negates(sentence.text, query, asked) == affirms
@@ -392,6 +397,14 @@ def _content(own: Sequence[str], query: str) -> set[str]:
     return {stem(word) for word in own if word not in STOP_WORDS and word not in small} - _OPENING
 
 
+def _without_ge(stems: AbstractSet[str], query: str) -> set[str]:
+    """What is behind "ge" of German and Dutch participles: "parkt" of "geparkt", which is found by "parken"."""
+    _, small = _words_of_query(query)
+    if small.isdisjoint(_WITH_PARTICIPLES):
+        return set()
+    return {each[2:] for each in stems if each.startswith("ge") and len(each) > PREFIX + 2}
+
+
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
     """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden.
 
@@ -414,6 +427,7 @@ def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
             following = {stem(each) for each in own[place + 1 : place + 3]}
             if word not in WITHOUT and not following.isdisjoint(ALLOWING):
                 return True
+            following |= _without_ge(following, query)
             if following and len(find_similar(following, asked).missing) < len(following):
                 return True
     return False
@@ -425,10 +439,12 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
     if not pairs:
         return False
     clause = max(_CLAUSE_ENDS.split(text), key=lambda each: sum(pair in each for pair in pairs))
-    return negates_unspaced(clause)
+    return negates_unspaced(clause) != has_opposite(clause, " ".join(pairs))
 
 
 _CLAUSE_ENDS = re.compile("[，、,；;]")
+_WITH_PARTICIPLES = frozenset(("nicht", "het"))
+"""A small word of each language whose participles begin with "ge"."""
 _PRONOUNS = frozenset(
     words("it they he she this these those er sie es diese dieser dieses il elle ils elles ce cela")
 )
