@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from rag_eval.texts.quantities import canonical_number
-from rag_eval.texts.words import Reading, numbers, stem
+from rag_eval.texts.words import Reading, stem
 
 
 class _Sign(Enum):
@@ -28,10 +28,8 @@ def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> Ab
 
     None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
     """
-    if not numbers(text.stems):
-        return frozenset()
     below = frozenset[str]().union(*map(_below, (text, *others)))
-    if not below or below.isdisjoint(_numbers(text.text)):  # most often
+    if not below or below.isdisjoint(text.stems):  # most often
         return frozenset()
     own = {number: signs for number, signs in _signs((text,), below).items() if signs in _CERTAIN}
     theirs = _signs(others, own.keys())
@@ -69,10 +67,6 @@ def _below_in(text: str, *, has_word: bool) -> AbstractSet[str]:
         *([_WORD] if has_word else []),
     ]
     return frozenset(canonical_number(match["n"]) for each in patterns for match in each.finditer(text))
-
-
-def _numbers(text: str) -> Iterator[str]:
-    return (canonical_number(match[0]) for match in _NUMBER.finditer(text))
 
 
 def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
