@@ -27,8 +27,11 @@ def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> Ab
     """Numbers that are below zero wherever a text has them, and above it wherever the others do, or the reverse.
 
     None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
+    None if the others are long, in which it would take too much time.
     """
-    below = frozenset[str]().union(*map(_below, (text, *others)))
+    if sum([len(each.text) for each in others]) > _MOST_CHARACTERS or not _DIGIT.search(text.text):
+        return frozenset()
+    below = _below((text.text,)) | _below(tuple([each.text for each in others]))
     if not below or below.isdisjoint(text.stems):  # most often
         return frozenset()
     own = {number: signs for number, signs in _signs((text,), below).items() if signs in _CERTAIN}
@@ -44,29 +47,31 @@ def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]
     said = _WORDS & text.stems
     if not said:
         return frozenset()
-    own = _signs((text,), _below(text))
+    own = _signs((text,), _below((text.text,)))
     theirs = _signs(others, own.keys())
     is_same = any(signs == theirs.get(number) == {_Sign.BELOW} for number, signs in own.items())
     return said if is_same else frozenset()
 
 
-def _below(reading: Reading) -> AbstractSet[str]:
-    """Numbers of a text that may be below zero in it."""
-    text = reading.text
-    has_word = not _WORDS.isdisjoint(reading.stems)
-    if not has_word and "-" not in text and (text.isascii() or not ("−" in text or "－" in text)):
-        return frozenset()
-    return _below_in(text, has_word=has_word)
+@lru_cache(maxsize=16)  # the chunks of a row, for each of its bots
+def _below(texts: tuple[str, ...]) -> AbstractSet[str]:
+    """Numbers that may be below zero in these texts."""
+    return frozenset(
+        canonical_number(match["n"])
+        for text in texts
+        for pattern in _patterns(text)
+        for match in pattern.finditer(text)
+    )
 
 
-@lru_cache(maxsize=64)  # the chunks of a row, for each of its bots
-def _below_in(text: str, *, has_word: bool) -> AbstractSet[str]:
-    patterns = [
-        _HYPHEN,
-        *([_OTHER_MINUS] if "−" in text or "－" in text else []),
-        *([_WORD] if has_word else []),
-    ]
-    return frozenset(canonical_number(match["n"]) for each in patterns for match in each.finditer(text))
+def _patterns(text: str) -> Iterator[re.Pattern[str]]:
+    """Those that can find something."""
+    if "-" in text:
+        yield _HYPHEN
+    if not text.isascii() and ("−" in text or "－" in text):
+        yield _OTHER_MINUS
+    if any(word in text for word in _SAID):
+        yield _WORD
 
 
 def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
@@ -74,12 +79,17 @@ def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
     found: dict[str, AbstractSet[_Sign]] = {}
     for reading in readings if wanted else ():
         text, first_line = reading.text, -1
-        for match in _NUMBER.finditer(text):
+        for match in _numbers(text):
             number = canonical_number(match[0])
             if number in wanted:
                 first_line = _first_line(text) if first_line < 0 else first_line
                 found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
     return found
+
+
+def _numbers(text: str) -> Iterator[re.Match[str]]:
+    """The numbers that are not the rest of one, as ".5" is."""
+    return (match for match in _NUMBER.finditer(text) if text[match.start() - 1 : match.start()] not in _REST)
 
 
 def _first_line(text: str) -> int:
@@ -112,7 +122,7 @@ def _is_no_sign(text: str, start: int, first_line: int) -> bool:
 
 def _with_direction(text: str, wanted: AbstractSet[str]) -> Iterator[str]:
     """Those of the numbers that have a word near them that makes them less than nothing, but for that of their sign."""
-    for match in _NUMBER.finditer(text):
+    for match in _numbers(text):
         number = canonical_number(match[0])
         if number in wanted:
             before = _sign_before(text, match.start())
@@ -125,15 +135,21 @@ def _with_direction(text: str, wanted: AbstractSet[str]) -> Iterator[str]:
 
 _CERTAIN = (frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))
 _OPPOSITE = tuple(permutations(_CERTAIN))
+_MOST_CHARACTERS = 2_000
+"""Of texts whose signs are read."""
 _LONGEST_SIGN = 10
 """Characters: "minus EUR "."""
 _FAR = 60
 """Characters around a number in which a word may tell its direction."""
+_SAID = ("inus", "oins", "eno")
+"""Of the words for minus, what is never a capital letter."""
 _WORDS = frozenset(map(stem, ("minus", "moins", "menos", "meno")))
 _BULLET = re.compile(r"^[ \t]*[-−–*•]", re.MULTILINE)
 _FIRST_LINE = re.compile(r"\s*+[^\n]*+")
 _DIGITS = r"\d++(?:[.,]\d++)*+"
-_NUMBER = re.compile(rf"(?<![\d.,]){_DIGITS}")
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"\d(?:\d*+(?:[.,]\d++)*+)")
+_REST = (".", ",")
 _MONEY = r"(?:[€$£¥₹]\s?|(?<![^\W\d_])(?:EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|US[$])\s?)?"
 _SIGN_BEFORE = re.compile(
     r"(?:(?:^|(?<=[\s(\[{\"'“„«=≈~<>≤≥:*_|`€$£¥₹はがをにでもとの是為为約约到至]))[-−－]"
@@ -143,7 +159,7 @@ _SIGN_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _AFTER_SIGN = rf"{_MONEY}(?P<n>{_DIGITS})"
-_HYPHEN = re.compile(rf"-(?<![A-Za-z0-9]-){_AFTER_SIGN}")
+_HYPHEN = re.compile(rf"-(?=[\d€$£¥₹A-Z])(?<![A-Za-z0-9]-){_AFTER_SIGN}")
 _OTHER_MINUS = re.compile(rf"[−－]{_AFTER_SIGN}")
 _WORD = re.compile(rf"(?:minus|moins|menos|meno)\s{_AFTER_SIGN}", re.IGNORECASE)
 _UNSURE_BEHIND = re.compile(r"[.,]?[-−–—]|[/:]\d")
