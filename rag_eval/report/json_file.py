@@ -181,7 +181,8 @@ def _slice(each: Slice) -> Json:
 
 
 def _bot_summary(bot: BotSummary) -> Json:
-    return _fields(bot, without=("rqs_values", "metric_values", "clusters", "failed_by_content", "spent")) | {
+    inner = ("full_modes", "rqs_values", "metric_values", "clusters", "failed_by_content", "spent")
+    return _fields(bot, without=inner) | {
         "rqs": _mean(bot.rqs),
         "metrics": _means(bot.metrics),
         "further": _means(bot.further),
