@@ -172,8 +172,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "cache prune",
     ),
     "an endpoint that fails": (
-        "a.csv --rows 2-4 -o failed.xlsx --json failed.json",
-        "a.csv --rows 2-4 -o failed.xlsx --retry-errors",
+        "a.csv --rows 2-4 --config one.ini -o failed.xlsx --json failed.json",
+        "a.csv --rows 2-4 --config one.ini -o failed.xlsx --retry-errors",
         "doctor",
         "doctor --probe",
     ),
