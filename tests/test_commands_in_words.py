@@ -162,7 +162,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a.csv --report-only --config priced.ini --samples 2",
         "a.csv --config merged.ini --rows 2-4 -o m.xlsx",
         "a.csv --head-to-head --rows 2-6 -o pairs.xlsx --json pairs.json",
-        "a.json --head-to-head all -o pairs.xlsx --max-calls 3",
+        "a.json --head-to-head all -o pairs.xlsx --config one.ini --max-calls 3",
         "review pairs.json --pairs --cases 4 -o pairs_review.xlsx",
         "review a.json --metrics speed",
         "review a.json --metrics toxicity",
