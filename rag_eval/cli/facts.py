@@ -194,8 +194,8 @@ def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts
     from rag_eval.configuration.effective import describe_thresholds
 
     weights, thresholds = _weights_again(facts, settings), _thresholds_again(facts, settings)
-    others = [*(["weights"] if weights != facts.weights else [])]
-    others += ["thresholds"] if thresholds != facts.thresholds else []
+    compared = {"weights": weights != facts.weights, "thresholds": thresholds != facts.thresholds}
+    others = [name for name, is_other in compared.items() if is_other]
     toxicity, diagnostics = settings.toxicity, settings.diagnostics
     return replace(
         facts,

@@ -203,12 +203,11 @@ class Scheduler:
                 raise error
             return
         parent.parts[task.slot] = result
-        if error is not None:
-            parent.errors[task.slot] = error
+        if error is not None and (parent.error is None or task.slot < parent.error_slot):
+            parent.error, parent.error_slot = error, task.slot
         parent.unfinished -= 1
         if parent.unfinished == 0:
-            first = parent.errors[min(parent.errors)] if parent.errors else None
-            self._ready.append(_Step(parent, parent.parts, first))
+            self._ready.append(_Step(parent, parent.parts, parent.error))
 
     def _serve(self, task: "_Task", wanted: object) -> None:
         if isinstance(wanted, Call):
@@ -462,7 +461,8 @@ class _Task:
     """A coroutine under way, what it waits for, and where its result goes."""
 
     __slots__ = (
-        "coroutine", "errors", "is_closed", "is_done", "order", "parent", "parts", "result", "slot", "unfinished",
+        "coroutine", "error", "error_slot", "is_closed", "is_done", "order", "parent", "parts", "result", "slot",
+        "unfinished",
     )  # fmt: skip
 
     def __init__(
@@ -479,10 +479,11 @@ class _Task:
         self.expect(0)
 
     def expect(self, parts: int) -> None:
-        """Wait for so many parts; their results and their errors are collected by slot."""
+        """Wait for so many parts; their results are collected by slot, and the error of the first slot is kept."""
         self.parts: list[Any] = [None] * parts
         self.unfinished = parts
-        self.errors: dict[int, JudgeError] = {}
+        self.error: JudgeError | None = None
+        self.error_slot = 0
 
 
 @dataclass(frozen=True, slots=True)
