@@ -417,6 +417,7 @@ ALSO_VARYING = (
     (r"\.rag-eval-[0-9a-f-]+\.tmp", "TEMPORARY"),
     (r"(wrote: (?:past/runs|out/grants)/).*", r"\1NAME"),
 )
+ANSWERED = r"(?m)(?:^DATE rag_eval\.judge\.transport: .*: answered, .*\n)+"
 UNTOLD = ("process", "configuration", "versions", "version", "started", "ended", "seconds", "input", "run")
 """Of a manifest: what depends on the machine, and what the terminal says."""
 TOLD_OF_SHARDS = (
@@ -660,6 +661,8 @@ def lines_of(group: str, folder: Path) -> list[str]:
     )
     for pattern, name in (*VARYING, *ALSO_VARYING):
         text = re.sub(pattern, name, text)
+    # What is asked for next depends on how soon a reply was scored, even with one request at a time.
+    text = re.sub(ANSWERED, lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     return text.rstrip("\n").splitlines()
 
 
