@@ -1,5 +1,6 @@
 """What every test may use. No test reaches further than this machine, and none sees a real key."""
 
+import gc
 import os
 import re
 import resource
@@ -44,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what thousands of tests are made of is not looked at by the garbage collector
 
 
 @pytest.fixture(autouse=True)

@@ -607,10 +607,10 @@ def labelled(values: Sequence[float], judge: Sequence[float] = ()) -> list[CaseR
 
 @pytest.mark.slow
 def test_intervals_of_a_biased_judge_hold_about_as_often_as_they_say() -> None:
-    """The judge prefers the first bot too often; 40 of 150 queries are labelled, 20 need no judge. 600 runs."""
+    """The judge prefers the first bot too often; 40 of 150 queries are labelled, 20 need no judge. 300 runs."""
     draw = random.Random(7)
     holds = {"people": 0, "corrected": 0}
-    runs = 600
+    runs = 300
     for _ in range(runs):
         judge, truth = {}, {}
         for number in range(150):

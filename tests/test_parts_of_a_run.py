@@ -152,7 +152,7 @@ def cuts_of(parts: int, rows: int, chance: random.Random) -> list[slice]:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seeds=st.lists(st.integers(0, 10**6), min_size=1, max_size=14),
     order=st.randoms(use_true_random=False),

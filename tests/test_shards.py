@@ -571,10 +571,10 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=4)
     command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
-    ended = in_processes(*command, "--max-calls", 40, **azure(judge))
+    ended = in_processes(*command, "--max-calls", 60, **azure(judge))
     assert ended.code == 4, ended.err
     assert "--max-calls" in ended.err
-    assert 20 < len(judge.requests) <= 40
+    assert 30 < len(judge.requests) <= 60
     assert "of 4 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
     sent = 0
     while True:
@@ -584,8 +584,8 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
         if ended.code == 0:
             break
         sent = len(judge.requests)
-        ended = in_processes(*command, "--max-calls", 40, **azure(judge))
-        assert 0 < len(judge.requests) - sent <= 40
+        ended = in_processes(*command, "--max-calls", 60, **azure(judge))
+        assert 0 < len(judge.requests) - sent <= 60
     assert set(singles(judge).values()) == {1}
     in_processes("report", "out")
     again = told(tmp_path / "out/report.json")["end"]["usage"]
