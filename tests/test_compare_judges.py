@@ -189,7 +189,7 @@ def test_unusable_replies_are_paid_for_and_cases_without_a_score_are_told(
         found["sentence"],
     ), found["sentence"]
     assert (
-        f"A: {a['uncounted']} replies came without a count of their tokens; the cost is estimated."
+        f"A: {a['uncounted']} replies came without a count of tokens; the cost is estimated."
         in ended.out
     )
 

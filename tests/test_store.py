@@ -51,6 +51,7 @@ def test_what_earlier_runs_paid_for_the_replies_of_a_run_counts_once(tmp_path: P
     store.put_reply("old", reply="[1]", **PAID)
     store.put_reply("unused", reply="[2]", **PAID)
     store.put_reply("free", reply="[3]", **{**PAID, "prompt_tokens": 0, "completion_tokens": 0})
+    store.put_reply("bundled", task="t", reply="[4]", attempts=0, prompt_tokens=0, completion_tokens=0)
     metered = MeteredStore(store, began := time.time())
     assert metered.usage() == {}
     assert [metered.reply(key) for key in ("old", "old", "none")] == ["[1]", "[1]", None]
@@ -60,6 +61,7 @@ def test_what_earlier_runs_paid_for_the_replies_of_a_run_counts_once(tmp_path: P
     assert store.paid("new", time.time() + 1) == ("u", 20, 5)
     assert (metered.usage(), metered.uncounted) == ({"t": TaskUsage(1, 0, 3, 1)}, 0)
     assert (metered.reply("free"), metered.uncounted) == ("[3]", 1)
+    assert (metered.reply("bundled"), metered.uncounted) == ("[4]", 1)
     metered.put_failure("f", **FAILED)
     metered.put_note("n", "v")
     assert (metered.failure("f"), store.failure("f")) == (("refused", "no"),) * 2

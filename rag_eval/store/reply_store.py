@@ -85,11 +85,10 @@ class Store:
     def paid(self, key: str, before: float) -> tuple[str, int, int] | None:
         """Task, prompt tokens and completion tokens of the stored reply, retries included.
 
-        None if none is stored, or only since `before`, in seconds since 1970.
+        None if none is stored, or only since `before`, in seconds since 1970, or one that was paid for with another one.
         """
-        row = self._row(
-            "replies", "task, prompt_tokens, completion_tokens", "key = ? AND stored_at < ?", key, before
-        )
+        columns = "task, prompt_tokens, completion_tokens"
+        row = self._row("replies", columns, "key = ? AND stored_at < ? AND attempts > 0", key, before)
         return None if row is None else (str(row[0]), int(str(row[1])), int(str(row[2])))
 
     def failure(self, key: str) -> tuple[str, str] | None:
