@@ -51,11 +51,11 @@ $(VENV)/core: pyproject.toml requirements-light.lock
 	@$(PIP) --no-deps --editable .
 	@touch $@
 
-# What the tests need on top.
+# What the tests need on top. Both lists are complete, as `pip check` says in .ci/run.
 $(VENV)/full: $(VENV)/core requirements.lock requirements.txt requirements-dev.txt
 	@echo "Installing what the tests need (once, one to several minutes) ..."
-	@$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
-	@$(PIP) --requirement requirements.txt --requirement requirements-dev.txt
+	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements.lock
+	@$(PIP) --no-deps --requirement requirements-dev.txt
 	@touch $@
 
 COMPILE := uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11

@@ -47,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    return (os.cpu_count() or 1) + 1  # some tests wait for a tenth of their time and more
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()  # what thousands of tests are made of is not looked at by the garbage collector
 

@@ -180,7 +180,7 @@ def test_labels_correct_the_mean_of_a_judge_with_known_bias() -> None:
     """The judge is 0.2 too generous. The interval around the corrected mean holds the truth about as often as it says;
     the uncorrected mean is always wrong by the bias."""
     held = shift = 0.0
-    trials = 200
+    trials = 100
     for seed in range(trials):
         chance = random.Random(seed)
         truth = [chance.betavariate(4, 4) * 0.7 for _ in range(200)]

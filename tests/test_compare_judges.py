@@ -188,10 +188,7 @@ def test_unusable_replies_are_paid_for_and_cases_without_a_score_are_told(
         r"of [\d.]+ USD per 1,000 rows\.",
         found["sentence"],
     ), found["sentence"]
-    assert (
-        f"A: {a['uncounted']} replies came without a count of tokens; the cost is estimated."
-        in ended.out
-    )
+    assert f"A: {a['uncounted']} replies came without a count of tokens; the cost is estimated." in ended.out
 
 
 def test_metrics_beside_rqs_are_compared_as_well(rag_eval: Run, two: Two, tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ CONFIGS = {"sample": "", "made": MANY, "made, with evidence": f"{MANY}evidence =
 def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_path: Path, source: str) -> None:
     (tmp_path / "config.ini").write_text(CONFIGS[source])
     name = SAMPLE if source == "sample" else write_rows(tmp_path / "in.csv", 130)
-    for number in (1, 2, 3):
+    numbers = (1, 2, 3) if source == "made" else (1, 3)
+    for number in numbers:
         files = {
             "-o": f"{number}.xlsx",
             "--json": f"{number}.json",
@@ -116,7 +117,7 @@ def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_pat
         ended = run_cli(name, *outputs, "-q", "--judge", "offline", "--processes", number)
         assert (ended.code, ended.err) == (0, "")
     expected = cells(tmp_path / "1.xlsx")
-    for number in (2, 3):
+    for number in numbers[1:]:
         assert cells(tmp_path / f"{number}.xlsx") == expected
         assert document(tmp_path / f"{number}.json") == document(tmp_path / "1.json")
         assert tables(tmp_path / f"{number}") == tables(tmp_path / "1")

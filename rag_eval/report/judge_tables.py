@@ -285,7 +285,8 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
     if unpriced:
         lines.append(f"The cost of {' and '.join(unpriced)} is unknown; set [prices] input and output.")
     lines += [
-        f"{run.letter}: {counted(run.uncounted, 'reply', 'replies')} came without a count of tokens; the cost is estimated."
+        f"{run.letter}: {counted(run.uncounted, 'reply', 'replies')} came without a count of tokens; "
+        "the cost is estimated."
         for run in runs
         if run.uncounted
     ]

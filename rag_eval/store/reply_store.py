@@ -85,7 +85,7 @@ class Store:
     def paid(self, key: str, before: float) -> tuple[str, int, int] | None:
         """Task, prompt tokens and completion tokens of the stored reply, retries included.
 
-        None if none is stored, or only since `before`, in seconds since 1970, or one that was paid for with another one.
+        None if none is stored, or only since `before`, in seconds since 1970, or if it was paid for with another one.
         """
         columns = "task, prompt_tokens, completion_tokens"
         row = self._row("replies", columns, "key = ? AND stored_at < ? AND attempts > 0", key, before)
