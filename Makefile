@@ -13,8 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE # images of containers set it: every process of
 report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
 
-# By file, so that what a file prepares is prepared once. Three on two cores, since some tests wait for long.
-PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadscope
+# By file, so that what a file prepares is prepared once.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 test: $(VENV)/full ## what a change usually breaks
 	$(PYTEST) -m "not slow"

@@ -48,6 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return max(3, os.cpu_count() or 1)  # three on two cores, since some tests wait for long
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Of several processes, each first compiles other files than the others, which find them compiled then."""
@@ -55,7 +60,7 @@ def pytest_collection(session: pytest.Session) -> None:
     if count > 1 and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
         for path in sorted(Path(__file__).parent.glob("test_*.py"))[number::count]:
-            with suppress(pytest.skip.Exception):
+            with suppress(Exception, pytest.skip.Exception):  # which the collection meets again, and tells
                 import_module(path.stem)
 
 
