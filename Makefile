@@ -47,8 +47,9 @@ check: lint types test-all contact
 $(VENV)/core: pyproject.toml requirements-light.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (once) ..."
-	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements-light.lock
 	@$(PIP) --no-deps --editable .
+	@$(PIP) --upgrade pip # Python 3.11 has one that takes twice as long
+	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements-light.lock
 	@touch $@
 
 # What the tests need on top. Both lists are complete, as `pip check` says in .ci/run.

@@ -79,7 +79,7 @@ ONCE = [
     *(Wrong(LIST, kind) for kind in REFUSALS + SILENCE),
     *(Wrong(POLL, kind) for kind in REFUSALS + SILENCE + ("null files",)),
     *(Wrong(DOWNLOAD, kind) for kind in SHORT),
-    *(Wrong(DOWNLOAD, kind, after=2) for kind in SHORT),
+    *(Wrong(DOWNLOAD, kind, after=2) for kind in ("404", "half", "cut file", "lost")),
 ]  # fmt: skip
 TWICE = [
     *([LOST, Wrong(LIST, kind)] for kind in REFUSALS + SILENCE),

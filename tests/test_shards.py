@@ -494,7 +494,7 @@ def test_a_disk_that_is_full_loses_nothing(forker: Forker, judge: FakeJudge, mem
     whole = told(memory_path / "whole/out/report.json")["cases"]
     steps = (memory_path / "steps").read_text().splitlines()
     assert {"open", "write", "fsync", "replace", "commit"} <= set(steps)
-    numbers = range(5, len(steps), len(steps) // 12)
+    numbers = range(5, len(steps), len(steps) // 9)
     for number in numbers:
         judge.requests.clear()
         step = f"step {number} of {len(steps)}, {steps[number - 1]}"
@@ -569,13 +569,13 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
 def test_all_shards_together_keep_to_the_calls_of_the_run(
     in_processes: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=4)
+    sheet_of(tmp_path / "in.xlsx", rows=3)
     command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
     ended = in_processes(*command, "--max-calls", 60, **azure(judge))
     assert ended.code == 4, ended.err
     assert "--max-calls" in ended.err
     assert 30 < len(judge.requests) <= 60
-    assert "of 4 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
+    assert "of 3 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
     sent = 0
     while True:
         used = told(tmp_path / "out/report.json")["end"]["usage"]
@@ -596,7 +596,7 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
 def test_all_shards_together_keep_to_the_concurrency_of_the_run(
     in_processes: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=4)
+    sheet_of(tmp_path / "in.xlsx", rows=3)
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 2\n")
     judge.latency = 0.01
     assert in_processes("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0

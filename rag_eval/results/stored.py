@@ -72,10 +72,7 @@ def save_state(file: IO[bytes], state: State) -> None:
             return [plain(each) for each in value]
         if isinstance(value, array | bytearray):
             name = f"a{len(arrays)}"
-            kind = value.typecode if isinstance(value, array) else "B"
-            arrays[name] = (
-                np.frombuffer(value, dtype=np.dtype(kind)) if value else np.empty(0, np.dtype(kind))
-            )
+            arrays[name] = np.asarray(value)
             return {_ARRAY: name}
         return value
 

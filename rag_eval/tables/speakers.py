@@ -98,13 +98,20 @@ def turns_of_text(text: str) -> list[Turn]:
     if len(apart) < len(chosen) and _alternate([roles[mark.form] for mark in apart]):
         chosen = apart  # the others are lines of a turn
     found = [(mark.start, mark.end, roles[mark.form]) for mark in chosen]
-    if len(found) < 2:
-        within = [(mark.start(), mark.end(), _role_of_label(mark[1])) for mark in _INLINE.finditer(text)]
-        found = within if len(within) > len(found) and not text[: within[0][0]].strip() else found
+    if len(found) < 2 and _INLINE.match(text, (first := _begin(text))):
+        within = [
+            (mark.start(), mark.end(), _role_of_label(mark[1])) for mark in _INLINE.finditer(text, first)
+        ]
+        found = within if len(within) > len(found) else found
     ends = [*(start for start, _, _ in found[1:]), len(text)][: len(found)]
     return [
         Turn(role, text[begin:end].strip()) for (_, begin, role), end in zip(found, ends, strict=True) if role
     ]
+
+
+def _begin(text: str) -> int:
+    """Where the first character is that is not white space."""
+    return len(text) - len(text.lstrip())
 
 
 def labels_in(text: str) -> list[str]:
@@ -114,16 +121,16 @@ def labels_in(text: str) -> list[str]:
 
 def _marks(text: str) -> list[_SpeakerMark]:
     """From the first line on; [] if it has none. If it has a time, all others must have one."""
+    first = text.rfind("\n", 0, _begin(text)) + 1
+    if not _LINE.match(text, first):  # so long texts without a speaker are not searched
+        return []
     found = [
         _SpeakerMark(
             line.start(), line.end(), line["label"].strip(), f"{line['open']}{line['label'].strip()}",
-            line["stamp"] is not None, not text[: line.start()].strip(" \t").rstrip("\n") or
-            text[: line.start()].endswith(("\n\n", "\r\n\r\n")),
+            line["stamp"] is not None, line.start() == first or text.endswith(("\n\n", "\r\n\r\n"), 0, line.start()),
         )
-        for line in _LINE.finditer(text)
+        for line in _LINE.finditer(text, first)
     ]  # fmt: skip
-    if not found or text[: found[0].start].strip():
-        return []
     return [mark for mark in found if mark.is_stamped] if found[0].is_stamped else found
 
 
