@@ -54,7 +54,7 @@ $(VENV)/core: pyproject.toml requirements-light.lock
 
 # What the tests need on top. Both lists are complete, as `pip check` says in .ci/run.
 $(VENV)/full: $(VENV)/core requirements.lock requirements.txt requirements-dev.txt
-	@echo "Installing what the tests need (once, one to several minutes) ..."
+	@echo "Installing what the tests need (once, about a minute) ..."
 	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements.lock
 	@$(PIP) --no-deps --requirement requirements-dev.txt
 	@touch $@
