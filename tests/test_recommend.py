@@ -202,6 +202,7 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
             ),
             f"{UNSUPPORTED} {USELESS}",
         ),
+        (replace(case_of(), case=replace(case_of().case, is_missing=True)), ""),
     ],
 )
 def test_advice_by_rule(result: CaseResult, advice: str) -> None:

@@ -1351,6 +1351,23 @@ def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
         list(fold.results([1]))
 
 
+def test_a_run_with_other_thresholds_says_how_many_recommendations_are_new(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    said, asked = [], []
+    for least in (0, 0, 1):
+        thresholds = "".join(f"{name} = {least}\n" for name in METRIC_LABELS)
+        (tmp_path / "config.ini").write_text(f"{IN_THIS_PROCESS}[thresholds]\n{thresholds}")
+        ended = rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge))
+        assert ended.code == 0, ended.err
+        said.append(re.findall(r"Recommendations recomputed by rule: (\d+)\.", ended.out))
+        asked.append(len(judge.requests))
+    cases = told(tmp_path / "out/report.json")["cases"]
+    assert asked[0] == asked[2]
+    assert said == [[], [], [str(sum(case["failure_modes"] != ["OK"] for case in cases))]]
+
+
 def test_a_mistake_of_ours_is_no_damaged_part(tmp_path: Path) -> None:
     """Else the user is told to run the same command again, for ever."""
     folder, facts = RunFolder(tmp_path), facts_of(["A"], 1)

@@ -268,6 +268,18 @@ def test_what_a_kill_left_of_a_new_store_is_no_hindrance(tmp_path: Path) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["s"]
 
 
+def test_a_new_store_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises((StoreError, sqlite3.Error)):
+            Store(tmp_path / "s")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [each.name for each in tmp_path.iterdir()] == []
+
+
 # Pages
 
 PAGE = 4096

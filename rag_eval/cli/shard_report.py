@@ -75,6 +75,7 @@ def write_parts(
     rows: "FoldedRows | None" = None,
 ) -> "RunOutcome":
     """The outputs of the shards with these numbers, each as soon as its number comes."""
+    from rag_eval.results.recorded import renewed_notes
     from rag_eval.run.evaluation import redactor_of
 
     redactor = None if run.judges.is_proxy else redactor_of(loaded.settings)
@@ -88,7 +89,7 @@ def write_parts(
         marks = notes_on_marks(facts.flags, facts.cut_contexts)
         facts = replace(facts, notes=(*about_rows, *marks, *facts.notes))
         facts = facts_at_end(facts, stats, summary, redactor, run.partial)
-        return replace(facts, notes=(*facts.notes, *_renewed_notes(fold.renewed)))
+        return replace(facts, notes=(*facts.notes, *renewed_notes(fold.renewed)))
 
     results = partial(fold.results, numbers, rows=rows)
     return session.write(loaded, fold.facts, results, at_end, rendered=rows.rendered if rows else None)
@@ -123,7 +124,3 @@ def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":
 _ABOUT_ROWS = (
     "Rows are counted through all files; the columns Source and Source Row show the place in the file."
 )
-
-
-def _renewed_notes(renewed: int) -> tuple[str, ...]:
-    return (f"Recommendations recomputed by rule: {renewed:,}.",) if renewed else ()

@@ -20,7 +20,7 @@ class Admission:
     round: int
     sent: Mapping[str, int]
     """The requests and tokens that were let through so far, its own included."""
-    is_held_back: bool = False
+    is_held_back: bool
     """Whether the request had to wait because too little was left of a rate limit."""
 
 

@@ -54,7 +54,7 @@ class Completion:
     """What the judge wrote, not yet read."""
 
     content: str
-    tokens: Tokens = Tokens()
+    tokens: Tokens
     is_unfiltered: bool = False
     """The provider's content filter was down, and says so. The reply is as good as any."""
     model: str = field(default="", compare=False)

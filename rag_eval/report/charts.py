@@ -31,7 +31,7 @@ class Bars:
     value_column: int
     values: Mapping[str, float | None]
     """By name, in the order of the sheet; here because cells that are written are no longer in memory."""
-    error_lengths: Sequence[tuple[int, Sequence[float | None]]] = ()
+    error_lengths: Sequence[tuple[int, Sequence[float | None]]]
     """Two columns and what is in them: how far an error bar reaches below and above each value."""
 
     @property

@@ -135,7 +135,7 @@ class _PairLine:
 
     result: CaseResult
     verdict: PairVerdict
-    case: Place | None = None
+    case: Place | None
     """Its line on the sheet of the cases, if all of them have one."""
 
 

@@ -147,15 +147,15 @@ class HeadToHead:
     strengths: tuple[Strength, ...]
     """The strongest bot first; none for fewer than four bots."""
     trust: Trust
-    failed: int = 0
+    failed: int
     """Pairs that the judge failed to judge."""
-    asked: int = 0
+    asked: int
     """Pairs that were to be judged or settled."""
-    differing: int = 0
+    differing: int
     """Pairs that prefer the response with the lower RQS."""
-    compared: int = 0
+    compared: int
     """Pairs with a preference whose responses differ in RQS."""
-    agreements: tuple[PairAgreement, ...] = ()
+    agreements: tuple[PairAgreement, ...]
     """Of all bots together: judge and people, then with several raters the judge with each and each two of them. None
     without human labels."""
 

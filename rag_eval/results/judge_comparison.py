@@ -227,7 +227,7 @@ class JudgeComparison:
     """By measure, the largest first, the number of each is limited."""
     scores: Mapping[str, _PairedScores] = field(repr=False)
     """By measure."""
-    preferences: PreferenceComparison | None = None
+    preferences: PreferenceComparison | None
     """None without a head-to-head comparison."""
 
 

@@ -134,10 +134,8 @@ class RecordedRun:
         had_diagnostics = self.facts.diagnostics
         scored = (rescored(row, facts, had_diagnostics=had_diagnostics) for row in self.rows)
         results = tuple(itertools.chain.from_iterable(scored))
-        if count := renewed(self.results, results):
-            note = f"Recommendations recomputed by rule: {count:,}."
-            facts = replace(facts, notes=(*facts.notes, note))
-        return replace(self, facts=facts, results=results)
+        notes = (*facts.notes, *renewed_notes(renewed(self.results, results)))
+        return replace(self, facts=replace(facts, notes=notes), results=results)
 
 
 def rows_of(results: Iterable[CaseResult]) -> Iterator[tuple[CaseResult, ...]]:
@@ -157,6 +155,10 @@ def renewed(before: Iterable[CaseResult], now: Iterable[CaseResult]) -> int:
     """How many recommendations differ."""
     pairs = zip(before, now, strict=True)
     return sum(one.recommendation != other.recommendation for one, other in pairs)
+
+
+def renewed_notes(count: int) -> tuple[str, ...]:
+    return (f"Recommendations recomputed by rule: {count:,}.",) if count else ()
 
 
 def _rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> CaseResult:

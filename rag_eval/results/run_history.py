@@ -86,7 +86,7 @@ class BotOfRun:
     """Queries that were judged in full: the whole that shares of failures refer to."""
     failure_modes: Mapping[FailureMode, int]
     """Of these queries."""
-    spent: Mapping[str, SpentOfRun] = field(default_factory=dict)
+    spent: Mapping[str, SpentOfRun]
     """By names of SPENT_LABELS."""
 
     @property
@@ -108,7 +108,7 @@ class PairOfRun:
     """Of `one`, 0 to 1, a tie as half; None without any."""
     interval: tuple[float, float] | None
     """95%; None for few queries."""
-    verdict: str = ""
+    verdict: str
     """What can be said of `one`, in words; empty if the verdict is on all pairs together."""
 
     def seen_from(self, bot: str) -> "PairOfRun":

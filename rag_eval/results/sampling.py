@@ -42,7 +42,7 @@ class Sample:
     """By bot and stratum: number of its cases with a score, by measure."""
     parts: int
     """Into how many parts by RQS each bot's cases were divided."""
-    left: int = 0
+    left: int
     """Cases of the strata that are neither in it nor in an earlier random sample."""
 
 

@@ -114,12 +114,12 @@ class BotSummary:
     """What the mean of RQS was taken over."""
     metric_values: Mapping[str, Sequence[float]] = field(repr=False)
     """The same for the metrics that were asked for."""
-    clusters: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
+    clusters: Mapping[str, Sequence[int]] = field(repr=False)
     """For RQS and these metrics: the number of each value's conversation, or another one of its own; empty if no
     conversation has several cases."""
-    failed_by_content: int = 0
+    failed_by_content: int
     """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
-    spent: Mapping[str, Spent] = field(default_factory=dict)
+    spent: Mapping[str, Spent]
     """By names of SPENT_LABELS; absent where no case has a value."""
 
     @property
@@ -174,22 +174,22 @@ class Summary:
     failed on none of them."""
     slices: tuple[Slice, ...]
     """In the order in which they first came; none unless they were asked for."""
-    spent_values: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict, repr=False)
+    spent_values: Mapping[str, Mapping[str, Sequence[float]]] = field(repr=False)
     """Latency and cost by name and bot: one a row, NaN where the input has none; those of which there are some."""
-    spent_clusters: Sequence[int] | None = field(default=None, repr=False)
+    spent_clusters: Sequence[int] | None = field(repr=False)
     """Of each row: the number of its conversation, or another one of its own; None if no conversation has several."""
-    clusters: Sequence[int] | None = field(default=None, repr=False)
+    clusters: Sequence[int] | None = field(repr=False)
     """Of each compared row: the number of its conversation, or another one of its own; None if no conversation has
     several rows."""
-    gapped_clusters: Sequence[int] | None = field(default=None, repr=False)
+    gapped_clusters: Sequence[int] | None = field(repr=False)
     """The same of `gapped_rqs`."""
-    conversations: int = 0
+    conversations: int
     """Conversations with rows, in a run with `clusters`."""
-    reached: int = 0
+    reached: int
     """Rows that a run with planned looks came to, whether or not their judge failed."""
-    seen: Seen | None = None
+    seen: Seen | None
     """What planned looks saw of the compared rows, which come in the order in which they were judged then."""
-    gapped_seen: Seen | None = None
+    gapped_seen: Seen | None
     """The same of `gapped_rqs`."""
 
     @property

@@ -69,7 +69,7 @@ class _Ratings:
     rows: Mapping[str, Verdicts]
     """By id; by position, counted from 1, in a file without ids."""
     has_ids: bool
-    queries: Sequence[str] = ()
+    queries: Sequence[str]
     """The cells of the column with query ids, row by row; empty without such a column."""
 
 

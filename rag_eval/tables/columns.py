@@ -172,12 +172,12 @@ class Columns:
     warnings: tuple[str, ...]
     content: tuple[int, ...]
     """The used columns that make a row: not human labels, latency, cost and kept texts."""
-    shape: str = WIDE
-    bot: int | None = None
+    shape: str
+    bot: int | None
     """The column that names the bot of each row."""
-    ids: tuple[int, ...] = ()
+    ids: tuple[int, ...]
     """Columns that tell queries apart."""
-    has_passages: bool = False
+    has_passages: bool
     """Whether the name of the context says that it is one passage."""
     queries: Mapping[str, int] = field(default_factory=dict)
     """By bot, where rows of several bots are joined: the cell with the query as it came in the bot's own row."""

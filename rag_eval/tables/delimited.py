@@ -5,7 +5,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count, dropwhile, islice
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,10 @@ class _DelimitedRecords:
     """Their numbers, counted from 1 with the blank ones, which are left out, and their cells."""
     layout: str
     """Its separator and encoding, in words."""
-    warnings: tuple[str, ...] = ()
-    problems: list[str] = field(default_factory=list)
+    warnings: tuple[str, ...]
+    problems: list[str]
     """Records that cannot be read; filled while `rows` is consumed."""
-    short: list[int] = field(default_factory=list)
+    short: list[int]
     """Numbers of the records that end before the header does; filled in the same way."""
 
 

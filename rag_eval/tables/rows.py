@@ -156,7 +156,7 @@ class _RowMaker:
         conversations, *histories = values.pop() or ([""],)
         turns = [tuple(Turn(*turn) for turn in each) for each in histories]
         for place in self._lists:
-            values[place] = None if values[place] is None else _tuple(values[place])
+            values[place] = _tuple(values[place])
         reference = (values[2] or None) if self._has_reference else None
         first = 2 + self._has_reference
         gold = None if self._gold is None else values[self._gold]

@@ -87,22 +87,22 @@ class Table:
     """Rows beyond `max_rows` that are not blank."""
     chunks: int
     """Context chunks in all rows; those of a shared cell count once."""
-    layout: str = ""
+    layout: str
     """How a text file is written: its separator and encoding."""
-    dropped_items: int = 0
+    dropped_items: int
     """Items of JSON lists in context cells that hold nothing; those of a shared cell count once."""
-    warnings: tuple[str, ...] = ()
-    shape: str = WIDE
+    warnings: tuple[str, ...]
+    shape: str
     """In words."""
-    context_cells: Mapping[str, int] = field(default_factory=dict)
+    context_cells: Mapping[str, int]
     """How many context cells were read by which rule; shared cells count once."""
-    selection: tuple[str, ...] = ()
+    selection: tuple[str, ...]
     """What was asked for instead of all rows, in the order in which it was applied."""
-    has_documents: bool = False
+    has_documents: bool
     """Whether both gold and retrieved documents are there."""
-    with_history: int = 0
+    with_history: int
     """Rows with earlier turns of a conversation."""
-    habits: Mapping[str, Habit] = field(default_factory=dict)
+    habits: Mapping[str, Habit]
     """How each bot uses brackets, over all rows."""
     decimals: Mapping[str, str] = field(default_factory=dict)
     """Decimal separators of columns with latency and cost, by their squeezed names; '' where no cell tells."""
@@ -443,7 +443,7 @@ class _Opened(NamedTuple):
     columns: Columns
     unused: UnusedColumns
     selection: Selection
-    messages: Messages | None = None
+    messages: Messages | None
     """If each row of the file is one."""
 
 
