@@ -151,6 +151,11 @@ def test_citations_belong_to_the_sentence_that_they_follow(response: str, cited:
     assert not {"[", "【"} & {*found[0][0].replace("[2023]", "")}
 
 
+def test_code_before_a_citation_moves_no_words() -> None:
+    said = [("Call `run(x)` or `f[2]` first.", [1]), ("Then stop.", [2])]
+    assert read("Call `run(x)` or `f[2]` first [1]. Then stop [2].") == said
+
+
 def test_each_sentence_has_its_own_citations_and_each_citation_its_part() -> None:
     response = "Loans last four weeks [1]. Books can be renewed.[2] It is free. Ask [7] or [2], or [2]."
     assert read(response) == [
