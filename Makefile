@@ -48,7 +48,7 @@ $(VENV)/core: pyproject.toml requirements-light.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PIP) --no-deps --editable .
-	@$(PIP) --upgrade pip # Python 3.11 has one that takes twice as long
+	@$(PIP) --upgrade pip || true # that of Python 3.11 takes twice as long, and does it as well
 	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements-light.lock
 	@touch $@
 

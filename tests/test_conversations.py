@@ -186,12 +186,7 @@ def test_a_line_of_an_answer_that_begins_like_a_speaker_is_no_turn_where_that_ca
         ("User", "Assistant", "\n\n"),
     ):
         text = gap.join((f"{user}: How?", f"{bot}: {answer}", f"{user}: Thanks"))
-        for begin in (
-            "",
-            "\n",
-            "\r\n",
-            " \r\n\t\r\n",
-        ):  # the first speaker is apart, wherever the text begins
+        for begin in ("", "\n", "\r\n", " \r\n\t\r\n"):
             found = said_by(begin + text)
             assert found == [("user", "How?"), ("assistant", answer), ("user", "Thanks")], (user, begin)
     assert said_by("User: My data\nName: Bob\nAssistant: Thanks") == [

@@ -174,9 +174,9 @@ def test_a_case_takes_few_bytes_once_its_numbers_are_on_disk(tmp_path: Path) -> 
         objects, large = ((after - before) / (2 * rows) for before, after in zip(*kept, strict=True))
         assert objects < 0.05, kept
         assert large < 4, kept
+        tracemalloc.start()
         summary = tallies.summary(())
         findings = tallies.findings(summary)
-        tracemalloc.start()
         page.finish(summary, findings, facts)
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:

@@ -158,6 +158,7 @@ def renewed(before: Iterable[CaseResult], now: Iterable[CaseResult]) -> int:
 
 
 def renewed_notes(count: int) -> tuple[str, ...]:
+    """A sentence on recommendations that were recomputed; none if there are none."""
     return (f"Recommendations recomputed by rule: {count:,}.",) if count else ()
 
 
