@@ -390,6 +390,12 @@ def test_a_response_that_ends_in_another_way_is_whole_for_the_offline_judge(resp
     assert without_sources(response) == response
 
 
+def test_a_list_of_sources_ends_at_a_line_that_names_none() -> None:
+    assert without_sources("Loans last four weeks.\n\nSources:\n- rules.pdf\nEnjoy!").split() == [
+        "Loans", "last", "four", "weeks.", "Enjoy!",
+    ]  # fmt: skip
+
+
 def test_sources_that_are_asked_for_or_in_the_ground_truth_count() -> None:
     said = "Loans last four weeks."
     listed = f"{said}\n\nSources:\n1. Handbook\n2. Fee table"

@@ -1,6 +1,7 @@
 """What is offered under which name: the same commands by every way to start the program."""
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -31,6 +32,19 @@ def test_the_script_offers_the_commands_of_rag_eval() -> None:
     assert scripts.partition("\nCommands:\n")[2] == commands
     assert scripts.startswith("Usage: p [OPTIONS] INPUT...\n")
     assert "  --help-all " in scripts
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run in.csv", "review r.json", "compare-judges in.csv --a a.ini --b b.ini", "shard part-00000.json"],
+)
+def test_every_command_with_debug_heeds_it(rag_eval: Run, words: str) -> None:
+    """Before it finds that its file is not there."""
+    log = logging.getLogger("rag_eval")
+    for option, level in (([], logging.WARNING), (["--debug"], logging.DEBUG)):
+        log.setLevel(logging.ERROR)
+        assert rag_eval(*words.split(), *option).code == 2
+        assert log.level == level
 
 
 @pytest.mark.parametrize("module", [run, compare_judges])

@@ -881,7 +881,7 @@ def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, 
     assert rag_eval(*words, "-o", "r.xlsx", "--json", "r.json", **azure(judge)).code == 0
     whole, asked = run_of(tmp_path / "r.json"), paid(judge)
     judge.requests.clear()
-    sharded = (*words, "-o", "out", "--shard-rows", 7, "--json", "out/report.json")
+    sharded = (*words, "-o", "out", "--shard-rows", 13, "--json", "out/report.json")
     told = rag_eval(*sharded, "--dry-run", **azure(judge))
     assert not judge.requests
     ended = rag_eval(*sharded, **azure(judge))
@@ -905,7 +905,7 @@ def test_shards_come_to_the_figures_of_one_run(rag_eval: Run, judge: FakeJudge, 
     assert gaps[0] != gaps[1]
     assert again["cases"] == run_of(tmp_path / "r.json")["cases"]
     assert again["head_to_head"] == run_of(tmp_path / "r.json")["head_to_head"]
-    changed = rag_eval(*words, "all", "-o", "out", "--shard-rows", 7, **azure(judge))
+    changed = rag_eval(*words, "all", "-o", "out", "--shard-rows", 13, **azure(judge))
     assert (changed.code, len(judge.requests)) == (2, sent)
     assert "[head_to_head] pairs is 'all', and was 'auto' when the run in out began" in changed.err
 

@@ -31,7 +31,14 @@ from report_cases import plain_result
 from rag_eval.errors import InputError
 from rag_eval.report.history_record import HistoryRecord, _append
 from rag_eval.report.page.timeline import history_section
-from rag_eval.results.run_history import History, bots_in_time, cases_path, changes_words, read_history
+from rag_eval.results.run_history import (
+    History,
+    PairOfRun,
+    bots_in_time,
+    cases_path,
+    changes_words,
+    read_history,
+)
 
 GOOD = "The tower is {} metres tall and stands at the river."
 BAD = "I like boats."
@@ -60,6 +67,16 @@ def run_once(rag_eval: Run, path: Path, *options: str, **variables: str) -> Any:
 
 
 # What a run leaves
+
+
+def test_a_pair_of_a_run_is_the_same_from_either_bot() -> None:
+    pair = PairOfRun(
+        one="A", other="B", queries=20, win_rate=0.75, interval=(0.625, 0.875), verdict="preferred"
+    )
+    assert pair.seen_from("A") is pair
+    assert pair.seen_from("B") == PairOfRun(
+        one="B", other="A", queries=20, win_rate=0.25, interval=(0.125, 0.375), verdict="not preferred"
+    )
 
 
 def test_a_run_leaves_its_numbers_and_no_text(rag_eval: Run, tmp_path: Path) -> None:

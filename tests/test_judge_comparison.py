@@ -338,6 +338,14 @@ def test_each_judge_against_the_labels_of_the_cases_that_both_scored() -> None:
     assert line.kappa_interval.low < line.kappa_gain < line.kappa_interval.high < 0
 
 
+@pytest.mark.parametrize(("rows", "has_interval"), [(4, False), (5, True)])
+def test_a_difference_of_kappas_has_an_interval_from_five_rows_on(rows: int, has_interval: bool) -> None:
+    values = [(n % 2, n % 3 / 2) for n in range(rows)]
+    line = next(each for each in of_values(values, [n % 2 for n in range(rows)]).human)
+    assert line.kappa_gain is not None
+    assert (line.kappa_interval is not None) is has_interval
+
+
 def test_the_interval_of_a_difference_of_kappas_is_that_of_a_paired_bootstrap() -> None:
     from sklearn.metrics import cohen_kappa_score
 

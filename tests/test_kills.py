@@ -27,7 +27,7 @@ from fake_judge import Answer, FakeJudge, Request, error, running_judge
 from files import HEADER, sheet_of
 from forking import Ended, Fork, Forker, children
 from openpyxl import load_workbook
-from test_batch_jobs import CREATE, DELETE, DOWNLOAD, LIST, POLL
+from test_batch_jobs import CREATE, DELETE, DOWNLOAD, LIST, POLL, SHORT_RUN
 from test_batches import openai, pass_time, sent_once
 from test_parallel import cells, write_rows
 from test_processes import is_alive
@@ -222,7 +222,7 @@ class InProcesses(Way):
     """The offline judge; its workers are stopped, so that it cannot end, and it waits for them."""
 
     words = ("in.csv", "-q", "-o", "r.xlsx", "--judge", "offline", "--processes", WORKERS)
-    rows = 600
+    rows = 300
     moments: ClassVar = {"judging": None}
     signals = (signal.SIGINT,)
 
@@ -333,7 +333,7 @@ class InBatches(Way):
 
     def prepare(self) -> None:
         super().prepare()
-        (self.folder / "config.ini").write_text("[judge]\nmax_attempts = 1\n")
+        (self.folder / "config.ini").write_text(SHORT_RUN.replace("timeout_seconds = 0.7\n", ""))
 
     def variables(self) -> Mapping[str, str]:
         return openai(self.server)

@@ -11,6 +11,7 @@ from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.context_precision import average_precision, chunk_relevance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.support import _in_places_of
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome
 from rag_eval.texts.words import read
@@ -753,3 +754,9 @@ def test_thousands_of_chinese_digits_in_a_row_are_read_in_linear_time():
         "context_recall", case("十小时", query="多久？", reference="10 hours", chunks=(f"{'零' * 60_000}…",))
     )
     assert time.process_time() - started < 8
+
+
+def test_a_number_is_not_in_the_place_of_another_because_both_begin_their_sentences() -> None:
+    nearest = ["12", "guests", "euros"]
+    assert list(_in_places_of(["5", "members", "euros"], nearest)) == []
+    assert list(_in_places_of(["5", "guests", "euros"], nearest)) == ["5"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import KEY, Run
 from files import SAMPLE, write_table
+from forking import Forker
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -102,7 +103,10 @@ CONFIGS = {"sample": "", "made": MANY, "made, with evidence": f"{MANY}evidence =
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", CONFIGS)
-def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_path: Path, source: str) -> None:
+def test_one_two_and_three_processes_write_the_same_report(
+    run_cli: Run, offline_forker: Forker, tmp_path: Path, source: str
+) -> None:
+    """Workers import everything anew, or, where the command is a process of its own, are forks of it."""
     (tmp_path / "config.ini").write_text(CONFIGS[source])
     name = SAMPLE if source == "sample" else write_rows(tmp_path / "in.csv", 130)
     numbers = (1, 2, 3) if source == "made" else (1, 3)
@@ -114,7 +118,8 @@ def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_pat
             "--html": f"{number}.html",
         }
         outputs = [part for option in files.items() for part in option]
-        ended = run_cli(name, *outputs, "-q", "--judge", "offline", "--processes", number)
+        command = (name, *outputs, "-q", "--judge", "offline", "--processes", number)
+        ended = run_cli(*command) if source == "made" else offline_forker.run(tmp_path, *command)
         assert (ended.code, ended.err) == (0, "")
     expected = cells(tmp_path / "1.xlsx")
     for number in numbers[1:]:

@@ -64,7 +64,7 @@ from rag_eval.texts.injection import find_flags
 
 @pytest.fixture
 def rag_eval(rag_eval: Run, one_core: None) -> Run:
-    """In this process alone. What worker processes do is tested with `forker` and `in_processes`."""
+    """In this process alone. What worker processes do is tested with `forker`, `in_forks` and `in_processes`."""
     return with_json_and_page(rag_eval)
 
 
@@ -72,6 +72,14 @@ def rag_eval(rag_eval: Run, one_core: None) -> Run:
 def in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """The same with as many worker processes as there are cores."""
     return with_json_and_page(runner(cli.main, tmp_path, monkeypatch, capsys))
+
+
+@pytest.fixture
+def in_forks(forker: Forker, tmp_path: Path) -> Run:
+    """The same as a process of its own, whose workers need not import anything."""
+    return with_json_and_page(
+        lambda *arguments, **variables: forker.run(tmp_path, *arguments, variables=variables)
+    )
 
 
 IN_THIS_PROCESS = "[report]\njson = true\n[evaluation]\nmax_workers = 1\n"
@@ -305,6 +313,22 @@ def test_a_part_that_is_truncated_or_lost_is_judged_again(rag_eval: Run, tmp_pat
 
 
 @pytest.mark.slow
+def test_other_programs_notice_damage_in_any_column_of_results(rag_eval: Run, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table_of(tmp_path / "in.csv", rows=4)
+    assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 9).code == 0
+    part = RunFolder(tmp_path / "out").results(0)
+    whole, group = part.read_bytes(), parquet.read_metadata(part).row_group(0)
+    for column in map(group.column, range(group.num_columns)):
+        damaged = bytearray(whole)
+        start = column.dictionary_page_offset or column.data_page_offset
+        damaged[start + column.total_compressed_size - 1] ^= 1
+        part.write_bytes(damaged)
+        with pytest.raises(OSError, match="CRC"):
+            parquet.read_table(part, page_checksum_verification=True)
+
+
+@pytest.mark.slow
 def test_another_input_or_another_reading_is_refused(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv")
     command = ("--judge", "offline", "-o", "out", "--shard-rows", 5)
@@ -494,7 +518,7 @@ def test_a_disk_that_is_full_loses_nothing(forker: Forker, judge: FakeJudge, mem
     whole = told(memory_path / "whole/out/report.json")["cases"]
     steps = (memory_path / "steps").read_text().splitlines()
     assert {"open", "write", "fsync", "replace", "commit"} <= set(steps)
-    numbers = range(5, len(steps), len(steps) // 9)
+    numbers = range(5, len(steps), len(steps) // 7)
     for number in numbers:
         judge.requests.clear()
         step = f"step {number} of {len(steps)}, {steps[number - 1]}"
@@ -567,11 +591,11 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
 
 @pytest.mark.slow
 def test_all_shards_together_keep_to_the_calls_of_the_run(
-    in_processes: Run, tmp_path: Path, judge: FakeJudge
+    in_forks: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=3)
     command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
-    ended = in_processes(*command, "--max-calls", 60, **azure(judge))
+    ended = in_forks(*command, "--max-calls", 60, **azure(judge))
     assert ended.code == 4, ended.err
     assert "--max-calls" in ended.err
     assert 30 < len(judge.requests) <= 60
@@ -584,22 +608,22 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
         if ended.code == 0:
             break
         sent = len(judge.requests)
-        ended = in_processes(*command, "--max-calls", 60, **azure(judge))
+        ended = in_forks(*command, "--max-calls", 60, **azure(judge))
         assert 0 < len(judge.requests) - sent <= 60
     assert set(singles(judge).values()) == {1}
-    in_processes("report", "out")
+    in_forks("report", "out")
     again = told(tmp_path / "out/report.json")["end"]["usage"]
     assert (again["requests"], again["earlier_requests"]) == (len(judge.requests), len(judge.requests))
 
 
 @pytest.mark.slow
 def test_all_shards_together_keep_to_the_concurrency_of_the_run(
-    in_processes: Run, tmp_path: Path, judge: FakeJudge
+    in_forks: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=3)
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 2\n")
     judge.latency = 0.01
-    assert in_processes("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
+    assert in_forks("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
     assert judge.most_in_flight <= 2
 
 
@@ -632,6 +656,15 @@ def test_no_file_of_a_run_holds_a_key(in_processes: Run, tmp_path: Path, judge: 
 
 
 # The other commands
+
+
+def test_the_shards_of_a_job_array_do_not_depend_on_the_processors_of_this_machine(
+    rag_eval: Run, tmp_path: Path
+) -> None:
+    table_of(tmp_path / "in.csv", rows=2_100)
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 5000\n")
+    ended = rag_eval("in.csv", "-o", "out", "--engine", "none", "--judge", "offline")
+    assert "1 specification in out/specs" in ended.out, ended.err
 
 
 @pytest.mark.slow

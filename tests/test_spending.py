@@ -30,6 +30,7 @@ from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
 from rag_eval.results.summary import Spent, Summarizer, Summary
 from rag_eval.tables.columns import Named as NamedColumn
+from rag_eval.tables.number_formats import shown_unit
 from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table, describe, read_table
 from rag_eval.texts.display import amount
@@ -700,6 +701,10 @@ def test_a_number_has_the_unit_that_its_format_shows(
     table = read_table(write_formatted(tmp_path / f"in{suffix}", ["Cost_A"], [[code]] * 2))
     assert roles(table)["Cost_A"] == ("cost", "A", unit_of("cost", unit)), table.warnings
     assert spending(table) == [{"cost": pytest.approx(0.5 * multiple)}, {}] * 2
+
+
+def test_a_format_whose_sections_all_have_conditions_may_have_no_unit() -> None:
+    assert (shown_unit("[>9]0;[<0]-0"), shown_unit('[>9]0;[<0]0" s"')) == ("", "s")
 
 
 @pytest.mark.parametrize(

@@ -756,6 +756,12 @@ class TestSpearman:
         assert found.interval.low == pytest.approx(math.tanh(math.atanh(0.8) - half))
         assert found.interval.high == pytest.approx(math.tanh(math.atanh(0.8) + half))
 
+    def test_has_an_interval_from_five_conversations_on(self):
+        first, second, groups = [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 4, 3, 5, 7, 6, 8], [1, 1, 2, 2, 3, 3, 4, 4]
+        found = spearman(first, second, groups=groups)
+        assert (found.interval, found.count) == (None, 8)
+        assert spearman(first, second, groups=[*groups[:-1], 5]).interval is not None
+
     def test_is_none_without_pairs(self):
         assert spearman([], []) is None
 

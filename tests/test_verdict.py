@@ -109,6 +109,7 @@ def cases() -> Iterator[str]:
         "Elm": [0.05] * 20,
     }
     yield from of_values("the best of four, two may be as good", some)
+    yield from of_values("the best of four, three may be as good", {**some, "Elm": noisy(-0.05, turn=7)})
     many: Values = {f"Bot{n:02}": noisy(-0.01 * n, turn=n) for n in range(12)}
     yield from of_values("twelve bots, none beaten", many)
     yield from of_values("twelve bots, offline judge", many, **OFFLINE)

@@ -25,6 +25,7 @@ from rag_eval.store.leftovers import Scratch
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
 from rag_eval.texts.citations import joined
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
@@ -322,9 +323,9 @@ class ShardedJob:
         }
 
     def _explain_specs(self, run: ShardedRun) -> ExitCode:
-        count = run.write_specs(self._options)
+        specs = counted(run.write_specs(self._options), "specification")
         self._session.say(
-            f"{count:,} specifications in {self._folder.spec(0).parent}. Judge each of them with rag-eval shard "
+            f"{specs} in {self._folder.spec(0).parent}. Judge each of them with rag-eval shard "
             f"SPEC.json, on any machine that sees this folder; then run rag-eval report {self._folder.root}."
         )
         return ExitCode.COMPLETE

@@ -9,6 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import permutations
 from types import MappingProxyType
 from typing import NamedTuple
@@ -288,6 +289,7 @@ def called(name: str, headers: Mapping[int, str]) -> list[int]:
     return found or [index for index, header in headers.items() if squeezed(header) == squeezed(name)]
 
 
+@lru_cache(maxsize=200)  # each name in a header is looked at several times
 def after_prefix(header: str, prefix: str) -> str:
     """The rest of the header, as it is written; '' when it has another beginning.
 
@@ -318,6 +320,7 @@ def meaning_of(header: str, *, has_prefixed: bool) -> Meaning | None:
     return None if has_prefixed and found and found.role in (RESPONSE, BOT, ID) else found
 
 
+@lru_cache(maxsize=200)
 def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
     *parents, name = map(squeezed, header.split(".") if _PATH.fullmatch(header) else [header])
     depth = len(parents) + 1
