@@ -777,6 +777,13 @@ def test_a_json_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_report_of_an_unknown_kind_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "old.xlsx"
+    path.write_bytes(b"\0\1\2\3" * 100)
+    with pytest.raises(InputError, match="is a file of an unknown kind, not "):
+        read_past_run(path)
+
+
 def test_a_report_without_its_columns_is_named(tmp_path: Path) -> None:
     path = report_of(tmp_path, ["RQS"], [0.5])
     book = load_workbook(path)

@@ -31,7 +31,7 @@ from rag_eval.tables.input_files import MAX_BOTS, MAX_CELL, MAX_COLUMNS, MAX_CON
 from rag_eval.tables.old_excel import _container, _read_workbook, _scanned, _shared_lengths, extract_workbook
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
-from rag_eval.tables.parquet import _rows_of_a_batch, _Texts, open_parquet
+from rag_eval.tables.parquet import _check_metadata, _rows_of_a_batch, _Texts, open_parquet
 from rag_eval.tables.record_files import open_records
 from rag_eval.tables.sheets import _extent
 from rag_eval.tables.table import read_table
@@ -1138,3 +1138,14 @@ def test_four_megabytes_of_parquet_are_read_at_a_time(rows: int, sizes: list[int
     groups = [SimpleNamespace(total_byte_size=size) for size in sizes]
     metadata = SimpleNamespace(num_rows=rows, num_row_groups=len(groups), row_group=groups.__getitem__)
     assert _rows_of_a_batch(metadata) == at_once
+
+
+@pytest.mark.parametrize("sizes", [[2**10, 2**26], [2**26, 2**10]])
+def test_the_largest_group_of_rows_must_fit_into_memory(tmp_path: Path, sizes: list[int]) -> None:
+    """Whichever it is: 64 MB that are unpacked, and taken apart."""
+    path = tmp_path / "a.parquet"
+    path.write_bytes(bytes(1000))
+    groups = [SimpleNamespace(total_byte_size=size, num_columns=0) for size in sizes]
+    metadata = SimpleNamespace(num_rows=9, num_row_groups=2, row_group=groups.__getitem__)
+    with pytest.raises(TableError, match="its content takes more than 100 MB of memory"):
+        _check_metadata(path, metadata, Room(path.name, 1000))

@@ -42,6 +42,14 @@ def test_options_without_effect_on_the_offline_judge_are_named(run_cli: Run, tmp
     ]
 
 
+def test_the_offline_judge_leaves_out_a_toxicity_that_is_switched_off(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    (tmp_path / "config.ini").write_text("[metrics]\ntoxicity = no\n")
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--judge", "offline").code == 0
+    cases = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["cases"]
+    assert [case["toxicity"]["value"] for case in cases] == [None, None]
+
+
 def test_the_offline_judge_explains_each_score_in_a_sentence(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

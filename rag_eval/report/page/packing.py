@@ -54,7 +54,7 @@ class CaseNumbers:
         columns = self.cases.column("row"), self.cases.column("bot"), self.values.column(column)
         return ScoredCases(*map(_numbers, columns))
 
-    def packed(self, choice: "_Choice") -> bytes:
+    def packed(self, choice: "_ChosenRows") -> bytes:
         """The chosen rows and their cases as page.js reads them: columns of 32 bits, then of 16, then of 8."""
         import numpy as np
 
@@ -76,7 +76,7 @@ class CaseNumbers:
         )
         return packed(column.astype(column.dtype.newbyteorder("<")).tobytes() for column in numbers)
 
-    def count(self, choice: "_Choice") -> int:
+    def count(self, choice: "_ChosenRows") -> int:
         """Cases of the chosen rows."""
         return len(self._chosen(choice))
 
@@ -84,7 +84,7 @@ class CaseNumbers:
         """Give back the space on disk."""
         self._file.close()
 
-    def _chosen(self, choice: "_Choice") -> "npt.NDArray[np.integer]":
+    def _chosen(self, choice: "_ChosenRows") -> "npt.NDArray[np.integer]":
         """The cases of the chosen rows."""
         import numpy as np
 
@@ -97,7 +97,7 @@ def _numbers(column: "array[int]") -> "npt.NDArray[np.integer]":
     return np.frombuffer(column, column.typecode)
 
 
-class _Choice:
+class _ChosenRows:
     """Rows with the places of their texts, block by block. The last blocks can be taken back."""
 
     def __init__(self, rows: int) -> None:
@@ -153,7 +153,7 @@ class _Choice:
 class PackedRows:
     """What fits into the page."""
 
-    choice: _Choice
+    choice: _ChosenRows
     numbers: bytes
     snippets: bytes
     texts: Path
@@ -196,9 +196,9 @@ class Packer:
                 excess -= choice.drop_last_block(per_row)
         return chosen
 
-    def _fill(self, order: Iterable[tuple[int, int]]) -> _Choice:
+    def _fill(self, order: Iterable[tuple[int, int]]) -> _ChosenRows:
         """Rows in this order, up to the block with which the texts need all the room."""
-        choice = _Choice(len(self._records))
+        choice = _ChosenRows(len(self._records))
         with self._texts.open("wb") as file:
             for block in self._blocks(order, choice):
                 choice.sizes.append(file.write(packed([b"[", b",".join(block), b"]"]) + b"\n"))
@@ -206,14 +206,14 @@ class Packer:
                     break
         return choice
 
-    def _packed(self, choice: _Choice) -> PackedRows:
+    def _packed(self, choice: _ChosenRows) -> PackedRows:
         return PackedRows(choice, self._numbers.packed(choice), self._packed_snippets(choice), self._texts)
 
     def _excess(self, rows: PackedRows) -> float:
         """Bytes for which there is no room."""
         return sum(rows.choice.sizes) + rows.size - self._room
 
-    def _blocks(self, order: Iterable[tuple[int, int]], choice: _Choice) -> Iterator[list[bytes]]:
+    def _blocks(self, order: Iterable[tuple[int, int]], choice: _ChosenRows) -> Iterator[list[bytes]]:
         """The records of the chosen rows, some at a time; `choice` learns where they are."""
         block: list[bytes] = []
         size = number = 0
@@ -228,7 +228,7 @@ class Packer:
         if block:
             yield block
 
-    def _packed_snippets(self, choice: _Choice) -> bytes:
+    def _packed_snippets(self, choice: _ChosenRows) -> bytes:
         """A JSON list of the chosen rows' snippets."""
         separators = chain([b"["], repeat(b","))
         pairs = zip(separators, map(self._snippets.at, choice.rows()), strict=False)
