@@ -16,7 +16,7 @@ from files import write_table
 from openpyxl import load_workbook
 from report_cases import facts_of
 
-from rag_eval.errors import TableError
+from rag_eval.errors import NOT_RUN, TableError
 from rag_eval.frames import evaluate
 from rag_eval.records import (
     ALL_PAIRS,
@@ -1159,6 +1159,20 @@ def results_of(rows: Sequence[tuple[str, float, float]], *, with_ids: bool = Tru
     for row, (conversation, *values) in enumerate(rows, 2):
         for bot, value in zip(("A", "B"), values, strict=True):
             yield scored(row, bot, value, conversation if with_ids else "")
+
+
+def test_rows_that_a_stopped_run_did_not_come_to_are_seen_by_no_look() -> None:
+    looks = (PlannedLook(4, 0.01), PlannedLook(6, 0.03), PlannedLook(9, 0.05))
+    unreached = {"faithfulness": Score.failed("faithfulness", NOT_RUN, "--max-calls was reached")}
+    results = [
+        replace(scored(row, bot, 0.5), **({} if row < 7 else {"scores": unreached, "rqs": None}))
+        for row in range(2, 11)
+        for bot in ("A", "B")
+    ]
+    summary = folded(results, looks)
+    assert (summary.reached, summary.compared) == (5, 5)
+    assert summary.seen is not None
+    assert len(summary.seen.counts) == 1
 
 
 def test_a_conversation_counts_as_one_however_many_rows_it_has() -> None:

@@ -530,6 +530,10 @@ def test_each_metric_can_be_switched_off(run_cli: Run, judge: FakeJudge, tmp_pat
         "answer_correctness": "classification",
     }.get(switch, switch)
     assert judge.tasks()[own] == 0
+    board = load_workbook(tmp_path / "r.xlsx")["Leaderboard"]
+    deviation = next(cell.column for line in board for cell in line if cell.value == "Faithfulness StdDev")
+    (width,) = [each for each in board.column_dimensions.values() if each.min <= deviation <= each.max]
+    assert (width.hidden, width.outlineLevel) == (True, 1), "with a score or without"
 
 
 def test_without_any_metric_of_rqs_no_line_and_no_list_is_left_open(run_cli: Run, tmp_path: Path) -> None:

@@ -2624,19 +2624,19 @@ def test_fields_of_a_column_that_is_a_structure_are_columns(tmp_path: Path) -> N
 def test_a_long_value_is_shared_only_for_a_while() -> None:
     """4 million characters of texts are remembered; what is shared is read back as it was given."""
     lines = Lines("a.csv", 0, shares=True)
-    long, plain = "x" * 200, "y" * 199
-    texts = [long, long, plain, plain, *(f"{number:03}" * 50_000 for number in range(30)), long]
+    long, other, plain = "x" * 200, "z" * 200, "y" * 199
+    texts = [long, other, long, other, plain, plain, *(f"{n:03}" * 50_000 for n in range(30)), long]
     shared = []
     for number, text in enumerate(texts):
         (value,) = lines.share([(text, (text,))])
         shared.append(isinstance(value, int))
         lines.add([number, value])
-    assert shared == [False, True, *[False] * 33]
+    assert shared == [False, False, True, True, *[False] * 33]
     for _ in range(2):
         rows = list(lines)
-        assert [number for number, _ in rows] == list(range(35))
+        assert [number for number, _ in rows] == list(range(37))
         assert [tuple(value) for _, value in rows] == [(text,) for text in texts]
-    assert rows[0][1] is rows[1][1]
+    assert rows[1][1] is rows[3][1]
     assert lines.share([(long, "z")]) == [{"v": "z"}]
 
 

@@ -297,7 +297,7 @@ def _read_query(query: str) -> _Query:
     questions = list(map(_read_question, texts, every))
     if len(texts) > 1:  # the whole is never a statement
         whole = _read_question(query, list(chain.from_iterable(every)))
-        questions.append(whole._replace(asks=True, is_long=True))
+        questions.append(whole._replace(asks=True))
     asking = [word for text in texts for word in _asking_of_all(text)]
     stems = frozenset[str]().union(*(one.stems for one in questions))
     small = STOP_WORDS | small_words_of(chain.from_iterable(every))
