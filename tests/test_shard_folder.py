@@ -23,7 +23,7 @@ from rag_eval.shards.folder import RunFolder, fingerprint_of_file, write_rows
 from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
 from rag_eval.shards.plan import read_plan
 from rag_eval.shards.purse import Purse
-from rag_eval.shards.spec import ShardSpec, plain_settings, read_spec
+from rag_eval.shards.spec import ShardSpec, judged_otherwise, plain_settings, read_spec
 
 pytestmark = pytest.mark.slow
 
@@ -503,3 +503,14 @@ def test_a_cap_that_dead_workers_used_up_says_what_is_known(
     assert said, ended.err
     known, lost = map(int, said.groups())
     assert known <= len(judge.requests) < known + lost <= 60
+
+
+@pytest.mark.parametrize(("provider", "changed"), [("offline", ["[offline] embedding"]), ("azure", [])])
+def test_the_embedding_of_the_offline_judge_is_nothing_to_another_one(
+    provider: str, changed: list[str]
+) -> None:
+    before, now = (
+        Settings.model_validate({"judge": {"provider": provider}, "offline": {"embedding": name}})
+        for name in ("one", "other")
+    )
+    assert judged_otherwise(before, now) == changed

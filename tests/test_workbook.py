@@ -291,6 +291,14 @@ def test_rows_without_a_query_are_all_named_up_to_twenty(tmp_path: Path) -> None
     assert found[20:] == ["and 5 more like these"]
 
 
+def test_all_rows_with_too_many_cells_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("Query,Bot_A\n" + 'q,"a"\n' * 3 + "q,a,b\n" * 1_005, encoding="utf-8")
+    found = problems(path, max_rows=5_000)
+    assert found[0].startswith("answers.csv, row 5 (line 5): 3 cells, but the header has 2;")
+    assert (len(found), found[-1]) == (21, "and 985 more like these")
+
+
 def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Path) -> None:
     """Error values and formulas that were never calculated are no blanks."""
     rows = [

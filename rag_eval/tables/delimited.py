@@ -10,7 +10,7 @@ from itertools import count, dropwhile, islice
 from pathlib import Path
 from typing import Any
 
-from rag_eval.errors import InputError, TableError
+from rag_eval.errors import MOST_LISTED, InputError, TableError
 from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
 
 _MAX_CSV_CELL = 10 * MAX_CELL
@@ -378,16 +378,14 @@ def _records(
         if len(row) < needed and any(map(str.strip, row)):
             short.append(number)
         is_torn = width > 1 and any(map(str.strip, row[width:]))
-        if is_torn and len(problems) < _MOST_PROBLEMS:
+        if is_torn:
             first = "first row" if header_row == 0 else "header"
             problems.append(
                 f"{path.name}, row {number} (line {lines.number}): {len(row)} cells, but the {first} has {width}; "
                 "put text that contains the separator or line ends between double quotes"
+                if len(problems) < MOST_LISTED
+                else ""  # it is only counted
             )
         fitting += not is_torn
         if not is_torn or fitting < 2:
             yield number, row
-
-
-_MOST_PROBLEMS = 1_000
-"""Torn records that are counted; far fewer are shown."""
