@@ -325,8 +325,8 @@ class ShardedJob:
     def _explain_specs(self, run: ShardedRun) -> ExitCode:
         specs = counted(run.write_specs(self._options), "specification")
         self._session.say(
-            f"{specs} in {self._folder.spec(0).parent}. Judge each of them with rag-eval shard "
-            f"SPEC.json, on any machine that sees this folder; then run rag-eval report {self._folder.root}."
+            f"{specs} in {self._folder.spec(0).parent}. Run rag-eval shard SPEC.json for each, on any machine that "
+            f"sees this folder; then run rag-eval report {self._folder.root}."
         )
         return ExitCode.COMPLETE
 
