@@ -43,7 +43,7 @@ def judged(
 
 
 def aligned(results: Sequence[CaseResult], bots: Sequence[str] = ("A",)) -> Alignment:
-    tally = AlignmentTally(bots, THRESHOLDS, ["polite"])
+    tally = AlignmentTally(bots, THRESHOLDS, ["polite"], {})
     for result in results:
         tally.add(result)
     return tally.alignment()

@@ -53,6 +53,8 @@ def submit_under(limits: dict[str, int], server: BatchServer) -> int:
         replace(batch_limits_of(settings), **limits),
         finish_online_below=0,
         can_ask_online=True,
+        habits={},
+        pairs=None,
     )
     transport = Transport(endpoint_of(settings), store, budget)
     run = BatchRun(

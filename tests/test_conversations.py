@@ -1345,7 +1345,7 @@ def test_the_sheet_of_pass_rates_says_that_conversations_are_too_few(
 
 def agreement(pairs: Sequence[tuple[float, float]], size: int, *, with_ids: bool = True) -> HumanAgreement:
     """Of score and label of conversations of so many equal rows; counted in two parts."""
-    parts = [AlignmentTally(("A",), {"faithfulness": 0.5}) for _ in range(2)]
+    parts = [AlignmentTally(("A",), {"faithfulness": 0.5}, (), {}) for _ in range(2)]
     for number, (judge, human) in enumerate(pairs):
         for row in range(size):
             result = scored(number * size + row, "A", judge, f"c{number}" if with_ids else "")

@@ -318,7 +318,7 @@ def _intervals() -> Iterator[tuple[str, Any]]:
     talks = [number // 4 for number in range(30)]
     yield "of cluster means", bootstrap_mean_interval(cluster_means(values, talks))
     for count in (4, 5, 30):
-        yield f"reported of {count}", reported_interval(values[:count])
+        yield f"reported of {count}", reported_interval(values[:count], clusters=None)
         yield f"reported of {count} in talks", reported_interval(values[:count], clusters=talks[:count])
     for clusters in ([(1, 2), (2, 2), (0, 3), (1, 1), (4, 5)], [(2, 2)] * 6, [(0, 1)] * 9, [(1, 2)] * 4):
         yield f"share of {clusters}", share_interval(clusters)

@@ -887,7 +887,7 @@ def test_values_of_a_parquet_file_are_those_that_pyarrow_gives(tmp_path: Path) -
     table = pyarrow.table(columns)
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=900)
     room = Room("a.parquet", 10**6)
-    with open_parquet(tmp_path / "a.parquet", room) as opened:
+    with open_parquet(tmp_path / "a.parquet", room, lambda value: value) as opened:
         assert list(opened.names) == list(columns)
         rows = list(opened.rows(range(len(columns))))
     expected = [column.to_pylist() for column in table.columns]

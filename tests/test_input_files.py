@@ -125,7 +125,7 @@ def test_the_message_may_call_the_file_by_another_name(tmp_path: Path) -> None:
     assert type(caught.value) is TableError
     assert str(caught.value) == "here: is a folder, not a file; name a file in it"
     check_is_file(tmp_path / "missing")
-    check_is_small(tmp_path / "missing")
+    check_is_small(tmp_path / "missing", TableError)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from rag_eval.metrics.answer_correctness import lenient
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
 from rag_eval.metrics.offline.brief import given_names
-from rag_eval.metrics.offline.grounding import ground, ground_part
+from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, ground_part
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.support import _Faults, denies, find_denied, support
@@ -266,8 +266,8 @@ def test_grounding_counts_words_two_thirds_and_pairs_one_third() -> None:
     assert ground(read("tower not"), (evidence,)).missing == set()
     assert ground(read("The Who"), (read("who are you"),)).share == 0.5
     assert ground(read("…"), (evidence,)).share == 0.0
-    assert ground_part(read("not"), found).share == 1.0
-    assert ground_part(read("fell not"), found).share == pytest.approx(2 / 3 * 0 + 1 / 3)
+    assert ground_part(read("not"), found, NOTHING_UNDERSTOOD).share == 1.0
+    assert ground_part(read("fell not"), found, NOTHING_UNDERSTOOD).share == pytest.approx(2 / 3 * 0 + 1 / 3)
 
 
 def test_pairs_between_which_the_chunks_always_negate() -> None:

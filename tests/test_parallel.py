@@ -177,7 +177,7 @@ def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -
     results = []
     for evaluation in (
         Evaluation(Judges.offline(settings), settings),
-        ParallelEvaluation(Judges.offline(settings), settings, workers(processes), part_rows=part_rows),
+        ParallelEvaluation(Judges.offline(settings), settings, workers(processes), None, part_rows=part_rows),
     ):
         results.append(list(evaluation.results(rows)))
         evaluation.close()

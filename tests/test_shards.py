@@ -1532,7 +1532,7 @@ def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, t
     assert plan is not None
     run = ShardedRun(folder, plan, plan.loaded_settings().settings, None)
     run.rows_folder = str(scratch)
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, ahead=0, started=None) as engine:
         assert all(outcome.done for outcome in run.judge(engine, Options()))
     records = []
     for number in range(3):

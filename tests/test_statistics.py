@@ -126,10 +126,10 @@ class TestMeanInterval:
     def test_of_several_columns_each_is_that_of_the_column_alone(self, rows, per_cluster):
         columns = [skewed_scores(rows, seed).tolist() for seed in range(3)]
         clusters = per_cluster and [row // per_cluster for row in range(rows)]
-        alone = [reported_interval(column, 0.9, clusters) for column in columns]
-        assert reported_intervals(columns, 0.9, clusters) == alone
+        alone = [reported_interval(column, 0.9, clusters=clusters) for column in columns]
+        assert reported_intervals(columns, 0.9, clusters=clusters) == alone
         assert alone == [None] * 3 or len({*alone}) == 3
-        assert reported_intervals([]) == []
+        assert reported_intervals([], clusters=None) == []
 
     def test_holds_the_truth_about_as_often_as_it_says(self):
         rng = np.random.default_rng(3)

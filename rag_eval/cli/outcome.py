@@ -208,8 +208,8 @@ def pass_gates(
     settings: "Settings",
     say: Callable[..., None],
     *,
-    is_first_run: bool = False,
-    baseline: str = "",
+    is_first_run: bool,
+    baseline: str,
 ) -> tuple[bool, list[Path]]:
     """Whether every quality gate passes, and the files that were written of it for CI systems; says how each went.
 

@@ -120,7 +120,7 @@ def _one_sided(ours: Sequence[object], theirs: Sequence[object]) -> Score | None
     return Score.scored(name, 0.0, f"the {'ground truth' if ours else 'response'} makes no statement")
 
 
-def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned, left_out: Sequence[str] = ()) -> Score:
+def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned, left_out: Sequence[str]) -> Score:
     """`hits` and `extra`: statements of the response, in the ground truth or not; `missing`: not in the response."""
     f1 = 2 * len(hits) / (2 * len(hits) + len(extra) + len(missing)) if hits else 0.0
     kinds = (

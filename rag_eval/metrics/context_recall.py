@@ -73,7 +73,7 @@ def _evidence(statement: str, is_found: bool, reason: str = "", chunk: int = NO_
     return Evidence("reference statement", statement, verdict, is_found, reason, rank=chunk or None)
 
 
-def _of_statements(statements: Sequence[Evidence], left_out: Sequence[str] = ()) -> Score:
+def _of_statements(statements: Sequence[Evidence], left_out: Sequence[str]) -> Score:
     if not statements:
         return Score.not_applicable(_ContextRecall.name, "the ground truth makes no statement")
     evidence = (*statements, *left_out_evidence("reference statement", left_out))

@@ -71,7 +71,7 @@ def limits_from(thresholds: Mapping[str, float], least: float) -> dict[str, floa
 ROOMY_LIMITS: Mapping[str, float] = limits_from({}, ROOM)
 
 
-def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> Iterator[_Diagnosis]:
+def diagnose(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:
     """The causes that a case shows, in causal order; at least one if the case has a failure mode.
 
     A metric counts if its score is below the metric's limit (0..1, by name; a metric without one never counts) and

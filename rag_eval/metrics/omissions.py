@@ -97,8 +97,11 @@ def once_each(judged: Sequence[Judged], sent: Iterable[str] = ()) -> list[Judged
 
 def unclassified_sentences(text: str, replied: Sequence[str]) -> list[str]:
     """The sentences of a text that claim something and have no near match in the reply; none if it has as many."""
-    claims = claims_among(sentences(text))
-    if _count(replied) >= len(claims) or not have_one_language(text, " ".join(replied)):
+    parts, count = sentences(text), _count(replied)
+    if count >= len(parts):  # as in most replies: to tell which of them claim something takes longer
+        return []
+    claims = claims_among(parts)
+    if count >= len(claims) or not have_one_language(text, " ".join(replied)):
         return []
     return without_match(claims, replied)
 

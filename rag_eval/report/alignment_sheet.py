@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, Place, interval_columns, name_width, plain_column
@@ -26,9 +25,7 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     ]
 
 
-def disagreement_columns(
-    facts: RunFacts, places: Mapping[str, Place] = MappingProxyType({})
-) -> list[Column[Disagreement]]:
+def disagreement_columns(facts: RunFacts, places: Mapping[str, Place]) -> list[Column[Disagreement]]:
     """The columns of a table with one row per case.
 
     `places` has, by measure, the header of the column with its scores, in a table with one row per case; a row then

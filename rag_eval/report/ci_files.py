@@ -43,7 +43,7 @@ def write_markdown(
     summary: "Summary",
     findings: "Findings",
     gates: "Sequence[GateResult]",
-    baseline: str = "",
+    baseline: str,
 ) -> Path:
     """Write verdict, leaderboard, gates, changes since the baseline of that name, and the worst rows.
 

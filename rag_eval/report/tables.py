@@ -57,7 +57,7 @@ class FinishedRun:
 AnyOfRun = ReportTable[FinishedRun, Any] | StreamedTable[Any]
 
 
-def report_tables(facts: RunFacts, asked: Collection[str] = ()) -> list[AnyOfRun]:
+def report_tables(facts: RunFacts, asked: Collection[str]) -> list[AnyOfRun]:
     """The tables of a run, by its facts and what was asked for, in the order of the sheets."""
     return [table for table in TABLES if table.is_wanted(facts, asked)]
 

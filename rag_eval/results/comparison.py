@@ -297,7 +297,7 @@ def compare_columns(
     table: ArrayLike,
     *,
     resamples: int = RESAMPLES,
-    clusters: ArrayLike | None = None,
+    clusters: ArrayLike | None,
 ) -> list[ColumnTest]:
     """Test each column of rows x columns against a mean of 0, by the largest statistic among columns in question.
 

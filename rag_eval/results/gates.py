@@ -266,7 +266,7 @@ def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
         value, scored, expected = mean.value, mean.scored, mean.expected
         values = bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name]
         clusters = bot.clusters.get(gate.name)
-    interval = reported_interval(values, confidence, clusters)
+    interval = reported_interval(values, confidence, clusters=clusters)
     low, high = (interval.low, interval.high) if interval else (None, None)
     return _Figure(value, scored, expected, low, high, gate.is_upper)
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
@@ -129,8 +128,8 @@ class AlignmentTally:
         self,
         bots: Sequence[str],
         thresholds: Mapping[str, float],
-        criteria: Sequence[str] = (),
-        strata: Mapping[str, Mapping[str, Mapping[str, int]]] = MappingProxyType({}),
+        criteria: Sequence[str],
+        strata: Mapping[str, Mapping[str, Mapping[str, int]]],
     ) -> None:
         """`thresholds` by name of a metric, or toxicity; for everything else it is 0.5. `strata` as in RunFacts."""
         self._bots = tuple(bots)

@@ -59,18 +59,18 @@ def _bootstrap_mean_intervals(
 
 
 def reported_interval(
-    values: Sequence[float], confidence: float = 0.95, clusters: Sequence[int] | None = None
+    values: Sequence[float], confidence: float = 0.95, *, clusters: Sequence[int] | None
 ) -> Interval | None:
     """The bootstrap interval of the mean; None for fewer than FEWEST_ROWS values.
 
     `clusters` are numbers of what each value belongs to, such as a conversation: these are resampled then, and at least
     FEWEST_ROWS of them are needed.
     """
-    return reported_intervals([values], confidence, clusters)[0]
+    return reported_intervals([values], confidence, clusters=clusters)[0]
 
 
 def reported_intervals(
-    columns: Sequence[Sequence[float]], confidence: float = 0.95, clusters: Sequence[int] | None = None
+    columns: Sequence[Sequence[float]], confidence: float = 0.95, *, clusters: Sequence[int] | None
 ) -> list[Interval | None]:
     """Those of several columns of one length, in little more time than that of one."""
     blocks = [values if clusters is None else cluster_means(values, clusters) for values in columns]

@@ -289,7 +289,7 @@ def _beside(
     )
 
 
-def _difference_words(rival: "Rival", confidence: float, digits: int, *, is_repeated: bool = False) -> str:
+def _difference_words(rival: "Rival", confidence: float, digits: int, *, is_repeated: bool) -> str:
     """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'; a repeated one minds earlier looks."""
     lead = decimals(rival.difference, digits)
     if not rival.interval:

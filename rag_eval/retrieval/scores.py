@@ -57,7 +57,7 @@ class RetrievalScores:
 
     @classmethod
     def of_distinct(
-        cls, qid: str, ranking: Sequence[str], gold: Sequence[str], has_result: bool = True
+        cls, qid: str, ranking: Sequence[str], gold: Sequence[str], has_result: bool
     ) -> "RetrievalScores":
         """The same for ids without repetitions, such as those from `parse_documents`."""
         wanted = frozenset(gold)

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_eval.configuration.effective import endpoint_of, prices_of
@@ -83,9 +83,9 @@ class BatchPlan:
     finish_online_below: int
     """So many calls, or fewer, are sent one by one; 0 for none."""
     can_ask_online: bool
-    habits: Mapping[str, Habit] = field(default_factory=dict)
+    habits: Mapping[str, Habit]
     """How the bots cite, over all rows."""
-    pairs: PairJudge | None = None
+    pairs: PairJudge | None
 
 
 def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:

@@ -122,7 +122,7 @@ class ParallelEvaluation(Evaluation):
         judges: Judges,
         settings: Settings,
         processes: Processes,
-        renderer: _Renderer | None = None,
+        renderer: _Renderer | None,
         *,
         part_rows: int = _PART_ROWS,
     ) -> None:

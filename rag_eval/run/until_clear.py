@@ -49,7 +49,7 @@ class UntilClear:
         settings: "Settings",
         gates: Sequence[Gate],
         *,
-        is_again: bool = False,
+        is_again: bool,
     ) -> None:
         """`is_again` is a report from stored replies: it decides no look again that the run has decided.
 

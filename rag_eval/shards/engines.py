@@ -54,7 +54,7 @@ class LocalEngine:
     A single one is this process.
     """
 
-    def __init__(self, most: int | None = None, *, ahead: int = 0, started: Processes | None = None) -> None:
+    def __init__(self, most: int | None, *, ahead: int, started: Processes | None) -> None:
         """As many as there are processors, and no more than `most`. `ahead` is for Processes.
 
         The first function is mapped by the workers that were `started` for it, if any.

@@ -65,7 +65,7 @@ _KINDS = (
 _REMEDIES = {"folder": "name a file in it", "pipe": "write what comes through it to a file first"}
 
 
-def check_is_small(path: Path, error: type[InputError] = InputError, name: str = "") -> None:
+def check_is_small(path: Path, error: type[InputError], name: str = "") -> None:
     """Raise `error` for a file of more bytes than people write by hand: its parsers are made for such ones."""
     try:
         size = os.stat(path).st_size

@@ -28,9 +28,7 @@ _BUFFER = 2**18
 
 
 @contextmanager
-def open_parquet(
-    path: Path, room: Room, of_value: Callable[[Any], Any] = lambda value: value
-) -> Iterator["_ParquetTable"]:
+def open_parquet(path: Path, room: Room, of_value: Callable[[Any], Any]) -> Iterator["_ParquetTable"]:
     """Open a file. Raises TableError for a damaged one, and for one that would take more than `room` has.
 
     `of_value` is what each distinct text or byte string of a column becomes; those inside lists stay as they are.

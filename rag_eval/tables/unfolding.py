@@ -45,9 +45,9 @@ def columns_of_objects(
     rows: Rows,
     *,
     with_chats: bool,
-    with_truth: bool = False,
-    given: Collection[int] = (),
-    named: Sequence[Named] = (),
+    with_truth: bool,
+    given: Collection[int],
+    named: Sequence[Named],
 ) -> tuple[list[int], Rows]:
     """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows.
 

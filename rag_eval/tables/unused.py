@@ -117,7 +117,7 @@ class _TurnCount:
 class FirstRows:
     """What the cells of each column look like."""
 
-    def __init__(self, rows: Sequence[tuple[int, Sequence[Cell]]] = ()) -> None:
+    def __init__(self, rows: Sequence[tuple[int, Sequence[Cell]]]) -> None:
         self._rows = rows
         self.seen = cache(self._seen)
 

@@ -399,7 +399,7 @@ def compact(text: str) -> str:
     return "".join((*parts, text[last:]))
 
 
-def places_of(text: str, sign: str, start: int = 0) -> Iterator[int]:
+def places_of(text: str, sign: str, start: int) -> Iterator[int]:
     place = text.find(sign, start)
     while place >= 0:
         yield place

@@ -30,7 +30,7 @@ class BatchJudge:
         job: JobRecord,
         *,
         outbox: Outbox | None = None,
-        can_ask_online: bool = False,
+        can_ask_online: bool,
         stopped: RunStoppedError | None = None,
     ) -> None:
         """Results and failures that the job ignores are ignored here as well.

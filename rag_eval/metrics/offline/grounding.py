@@ -78,7 +78,7 @@ def ground(
     return _grounding(counted, missing, pairs, missing_pairs, understood)
 
 
-def ground_part(part: Reading, whole: Grounding, understood: Understood = NOTHING_UNDERSTOOD) -> Grounding:
+def ground_part(part: Reading, whole: Grounding, understood: Understood) -> Grounding:
     """The grounding of a sentence, from that of the text that it belongs to."""
     counted = (part.stems - UNCOUNTED or part.stems) if NEGATION in part.stems else part.stems
     pairs = part.pairs
