@@ -755,6 +755,12 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("in.csv", "-o", "out", "--json", "run.json"): "out: the report is an Excel workbook",
         ("in.csv", "-o", "out.xlsx", "--shard-rows", 2): "give -o the name of a folder",
         ("in.csv", "in.csv"): "name it with -o",
+        (
+            "in.csv",
+            "0.05",
+            "-o",
+            "out.xlsx",
+        ): "0.05: there is no such input file; correct the name, or leave it out",
         ("empty",): "contains no input file",
         ("none*.csv", "-o", "out"): "contains no input file",
         (".",): ".: a run in shards writes a folder; name it with -o",

@@ -136,7 +136,10 @@ def files_of(inputs: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
-    """Where the run goes. Raises InputError for a name that is not one of a folder."""
+    """Where the run goes. Raises InputError for a name that is none of a folder, and for inputs that are not there."""
+    missing = [path for path in inputs if str(path) != "-" and not path.exists() and not _is_pattern(path)]
+    if len(inputs) > 1 and missing:  # such as the value of an option that takes none
+        raise InputError(f"{missing[0]}: there is no such input file; correct the name, or leave it out")
     if output is None:
         if len(inputs) > 1 or (_is_pattern(inputs[0]) and not inputs[0].exists()):
             raise InputError("several files are judged in shards, into a folder; name it with -o")
@@ -144,7 +147,6 @@ def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
             raise InputError(f"{inputs[0]}: a run in shards writes a folder; name it with -o")
         return inputs[0].with_name(f"{inputs[0].stem}_report")
     if output.suffix.lower() == ".xlsx" or output.is_file():
-        raise InputError(
-            f"{output}: a run in shards writes a folder, with report.xlsx in it; give -o the name of a folder"
-        )
+        why = "several files are judged in shards, into" if len(inputs) > 1 else "a run in shards writes"
+        raise InputError(f"{output}: {why} a folder, with report.xlsx in it; give -o the name of a folder")
     return output
