@@ -342,6 +342,12 @@ def problems(path: Path, **options: Any) -> list[str]:
             "Bot_<name> per bot, or add --map COLUMN=bot if a column contains responses (found: "
             "'question' (A), 'ground_truth' (B))",
         ),
+        (  # a column without a single text is none of responses, whatever it is called
+            [["question", "ground_truth", "BotGPT4"], ["q", "a", ""]],
+            "a.csv: No column with responses: this looks like a test set; run the bots on it and add a column "
+            "Bot_<name> per bot, or add --map COLUMN=bot if a column contains responses (found: "
+            "'question' (A), 'ground_truth' (B), 'BotGPT4' (C))",
+        ),
     ],
 )
 def test_what_is_ambiguous_or_missing_is_refused_with_the_remedy(

@@ -356,6 +356,26 @@ WRITTEN: Sequence[tuple[str, Sequence[object], str, str, Sequence[float | None]]
 ]
 
 
+UNITS_OF_TIME = {
+    1e-6: "ns",
+    1e-3: "us μs",
+    1: "ms msec msecs millis millisecond milliseconds Millisekunden millisecondes milisegundos millisecondi ミリ秒"
+    " 毫秒",
+    1000: "s sec secs second seconds Sek Sekunden secondes segundos secondi seconden 秒",
+    60_000: "min mins minute minutes Minuten minutos minuti",
+}
+
+
+def test_units_of_time_in_many_languages_are_known(tmp_path: Path) -> None:
+    units = {unit: factor for factor, names in UNITS_OF_TIME.items() for unit in names.split()}
+    bots = [f"Bot_b{number}" for number in range(len(units))]
+    header = ["Query", *bots, *(f"Latency_b{number} ({unit})" for number, unit in enumerate(units))]
+    row = ["q", *["a"] * len(units), *[2.5] * len(units)]
+    table = read_table(write_table(tmp_path / "in.csv", header, row))
+    found = [each["latency"] for each in spending(table)]
+    assert found == [pytest.approx(2.5 * factor) for factor in units.values()], table.warnings
+
+
 @pytest.mark.parametrize(("header", "cells", "role", "unit", "values"), WRITTEN)
 @pytest.mark.parametrize("shape", ["one row per query", "a row per bot"])
 def test_amounts_have_units_and_words_as_people_write_them(
