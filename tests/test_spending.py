@@ -562,6 +562,14 @@ def test_a_header_and_cells_that_name_different_units_are_told(
         assert table.warnings == ()
 
 
+def test_of_cells_in_other_units_than_their_header_the_first_is_quoted(tmp_path: Path) -> None:
+    rows = [[f"q{number}", "a", cell] for number, cell in enumerate(("", "USD 0.02", "3 ct", "$0.01"))]
+    (warning,) = read_table(
+        write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Cost_A_EUR"], *rows)
+    ).warnings
+    assert "the cells are in USD ('USD 0.02' in row 3)" in warning
+
+
 @pytest.mark.parametrize(
     ("headers", "used", "told"),
     [
