@@ -444,6 +444,7 @@ def test_a_statement_that_is_only_in_the_ground_truth_is_told_from_a_made_up_one
     a, b = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["causes"]
     assert [cause["name"] for cause in a["causes"]] == ["in_reference_only"]
     assert [cause["name"] for cause in b["causes"]] == ["unsupported"]
+    assert "places" not in a["causes"][0], "it is one file"
 
 
 def test_causes_cover_failures_of_the_sample(run_cli: Run, tmp_path: Path) -> None:

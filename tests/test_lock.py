@@ -59,10 +59,12 @@ def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
 
 def test_the_lock_is_free_again_and_leaves_no_file(tmp_path: Path) -> None:
     target = tmp_path / "r.xlsx"
+    open_files = [*Path("/proc/self/fd").glob("*")]
     for _ in range(2):
         with locked(target):
             assert [path.name for path in tmp_path.iterdir()] == [".rag-eval-r.xlsx.lock"]
         assert list(tmp_path.iterdir()) == []
+    assert len([*Path("/proc/self/fd").glob("*")]) == len(open_files)
 
 
 def test_an_error_inside_frees_the_lock(tmp_path: Path) -> None:

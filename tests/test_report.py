@@ -35,7 +35,7 @@ from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details
 from rag_eval.report.book import check_readable
-from rag_eval.report.charts import NamedMark, sides_of_names
+from rag_eval.report.charts import MOST_BOTS, NamedMark, sides_of_names
 from rag_eval.report.columns import case_columns
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
@@ -448,6 +448,15 @@ def test_charts_show_the_tables_own_cells_and_have_alternative_texts(tmp_path: P
     drawings = "".join(text for name, text in _parts(path).items() if "drawings/drawing" in name)
     assert 'descr="Avg RQS: 7 0.9, 1e5 0.6, nan 0.2"' in drawings
     assert drawings.count("descr=") == drawings.count("<xdr:graphicFrame") + drawings.count("<xdr:sp ")
+
+
+def test_more_bots_than_a_chart_can_show_have_none(tmp_path: Path) -> None:
+    for count, has_charts in ((MOST_BOTS, True), (MOST_BOTS + 1, False)):
+        bots = [f"B{number}" for number in range(count)]
+        path = write_report(
+            tmp_path / "r.xlsx", [plain_result(2, bot, 0.5) for bot in bots], facts_of(bots, 1)
+        )
+        assert any("charts/chart" in name for name in _parts(path)) is has_charts
 
 
 def test_a_partial_run_says_so_on_every_sheet_in_print_and_in_its_colour(tmp_path: Path) -> None:

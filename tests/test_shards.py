@@ -584,6 +584,8 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
     assert run.stopped.exit_code == 4
     reported = rag_eval("report", "out")
     assert (reported.code, "1 of 3 shards are judged" in reported.err) == (4, True)
+    selected = rag_eval("cases", "out", "--where", "rqs < 2", "-o", "some.xlsx")
+    assert "PARTIAL: 1 of 3 shards are judged" in selected.err
 
 
 # One limit for the run
@@ -1336,11 +1338,12 @@ def test_what_the_parts_took_and_found_adds_up(tmp_path: Path) -> None:
     folder.results(0).parent.mkdir()
     usage = {
         "requests": 10, "calls": 9, "cached": 1, "failed": 2, "prompt_tokens": 100, "completion_tokens": 20,
-        "possibly_billed": 1, "failures": {"refused": 2}, "cost": 0.5, "by_task": {"t": {"calls": 9, "cost": 0.5}},
+        "possibly_billed": 1, "failures": {"refused": 2}, "cost": 0.5, "earlier_cost": 0.25,
+        "by_task": {"t": {"calls": 9, "cost": 0.5}},
     }  # fmt: skip
     more = {
         "requests": 3, "calls": 2, "cached": 4, "failed": 3, "prompt_tokens": 10, "completion_tokens": 5,
-        "possibly_billed": 2, "failures": {"refused": 1, "late": 2}, "cost": 0.25,
+        "possibly_billed": 2, "failures": {"refused": 1, "late": 2}, "cost": 0.25, "earlier_cost": 0.125,
         "by_task": {"t": {"calls": 1}, "u": {"calls": 1, "cached": 4}},
     }  # fmt: skip
     first = part_of(folder, 0, usage=usage, flags=[[2, "A", ["x", "y"]]], redacted={"email": 1})
@@ -1353,7 +1356,7 @@ def test_what_the_parts_took_and_found_adds_up(tmp_path: Path) -> None:
     stats = fold.stats
     assert stats.usage == Usage(
         requests=13, calls=11, cached=5, failed=5, prompt_tokens=110, completion_tokens=25, possibly_billed=3,
-        failures={"refused": 3, "late": 2}, cost=0.75,
+        failures={"refused": 3, "late": 2}, cost=0.75, earlier_cost=0.375,
         by_task={"t": TaskUsage(calls=10, cost=0.5), "u": TaskUsage(calls=1, cached=4)},
     )  # fmt: skip
     assert fold.facts.flags == {(2, "A"): ("x", "y"), (3, "A"): ("z",)}

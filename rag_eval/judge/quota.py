@@ -106,10 +106,10 @@ def _seconds_until(text: str, now: str | None) -> float | None:
 
 def _moment(text: str | None) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(text) if text else None
+        moment = parsedate_to_datetime(text or "")
     except (ValueError, OverflowError):
         return None
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 _WAIT_IN_WORDS = re.compile(

@@ -65,8 +65,8 @@ def stratified_mean(
     two-phase sampling (Cochran 1977, 12.2): that of the items, which are a sample of such queries, and that of the
     labels within each stratum, drawn towards the strata's common one and a little towards that of the human scores.
     Student's t has the degrees of freedom of Satterthwaite (1946). `judged` are all scores, those of `sample` included,
-    and `groups` are theirs, as in `sample`. The variance of items that belong together is larger by their design effect
-    (Kish 1965, 8.2), that of the scores or of the labels, and that of labels by the one of the residuals.
+    and `groups` are theirs, as in `sample`, two or more. The variance of items that belong together is larger by their
+    design effect (Kish 1965, 8.2), that of the scores or of the labels, and that of labels by the one of the residuals.
     None if a stratum has fewer than FEWEST_OF_STRATUM labels, unless it is no larger and all of it is labelled.
     """
     parts = _parts(sample)
@@ -209,7 +209,7 @@ def _design_effect(values: Floats, groups: Sequence[int] | None) -> float:
     _, places = np.unique(np.asarray(groups), return_inverse=True)
     sums = np.bincount(places, weights=values - values.mean())
     alone = _variance(values) * len(values)
-    together = float((sums**2).sum()) * len(sums) / (len(sums) - 1) if len(sums) > 1 else 0.0
+    together = float((sums**2).sum()) * len(sums) / (len(sums) - 1)
     return max(1.0, together / alone) if alone > _TOLERANCE else 1.0
 
 
