@@ -321,6 +321,22 @@ def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: 
     assert 'name="no_regression"' in (tmp_path / "gates.xml").read_text()
 
 
+def test_queries_that_a_stopped_run_did_not_come_to_are_in_no_count(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 1\nmin_common = 0.9\n")
+    assert run_cli("in.xlsx", "-o", "old.xlsx", **azure(judge)).code == 0
+    calls = len(judge.requests) // 2
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--baseline", "old.xlsx", "--fail-on-regression",
+                    "--fresh", "--max-calls", calls, **azure(judge))  # fmt: skip
+    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
+    (count,) = {line["Queries compared"] for line in lines if line["Metric"] == "Answer Correctness"}
+    assert 0 < count < len(FACTS)
+    assert f"over {count} of its {len(FACTS)} queries" in ended.out
+    assert f"not comparable: this run has {count} of the baseline's {len(FACTS)} queries" in ended.err
+
+
 def test_a_bot_that_is_gone_since_the_baseline_is_named(run_cli: Run, tmp_path: Path) -> None:
     header = ["Query", "Ground_Truth", "Context"]
     rows = [[f"When does it open on day {n}?", fact, fact, fact] for n, fact in enumerate(FACTS)]

@@ -34,6 +34,8 @@ from rag_eval.results.comparison import Verdict as Rivalry
 from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
 from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
+from rag_eval.tables.joining import with_earlier_answers
+from rag_eval.tables.table import read_table
 
 SINGLE = ("--prompts", "single")
 PAIRS = ("in.xlsx", *SINGLE, "--head-to-head")
@@ -768,6 +770,22 @@ def test_answers_of_an_earlier_file_become_further_bots(
     assert {case["reference"] for case in document["cases"]} == {"Paris is right"}
     assert {case["response"] for case in document["cases"] if case["bot"] == "Atlas (old)"} == {"Paris"}
     assert document["head_to_head"]["pairs"][0]["wins"] == 14
+
+
+def test_bots_of_two_files_are_judged_by_one_truth_and_the_same_gold_documents(tmp_path: Path) -> None:
+    header = ["Query", "Ground_Truth", "Bot_A", "Gold_Docs", "Retrieved_Docs"]
+    new = [["q1", "", "a", "d1", "d1"], ["q2", "two", "a", "", "d2"], ["q3", "", "a", "", "d3"]]
+    old = [["q1", "one", "b", "z", "z"], ["q2", "else", "b", "d2", "z"], ["q3", "", "b", "", "z"]]
+    tables = [
+        read_table(write_table(tmp_path / f"{name}.csv", header, *lines))
+        for name, lines in (("new", new), ("old", old))
+    ]
+    for row, reference, gold in zip(
+        with_earlier_answers(*tables).rows, ("one", "two", None), (("d1",), ("d2",), ()), strict=True
+    ):
+        assert [(case.bot, case.reference, case.gold_ids) for case in row.cases] == [
+            (bot, reference, gold) for bot in ("A", "A (old)")
+        ]
 
 
 @pytest.mark.slow

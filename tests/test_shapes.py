@@ -1833,6 +1833,31 @@ def test_a_condition_compares_numbers_as_numbers_and_all_else_as_text(
     assert parsed.holds(cell) is holds
 
 
+@pytest.mark.parametrize(
+    "value", ["0,003", "1,000", "1 000", "900 ms", "900ms", "$0.003", "€ 5", "5 %", "1.000,5", "-0,5"]
+)
+def test_a_number_in_another_notation_is_not_compared_with_numbers_as_a_text(
+    value: str, tmp_path: Path
+) -> None:
+    """It would select the wrong rows; where no cell is a number, it is a text like any other."""
+    rows = [["q", "a", "soon"], ["q", "a", "0.01"]]
+    path = write_table(tmp_path / "a.csv", ["Query", "Bot_A", "Cost"], *rows)
+    assert problems(path, selection=Selection.parse(None, None, [f"Cost > {value}"])) == [
+        f"a.csv, row 3: --where: '{value}' cannot be compared with 0.01, a number of 'Cost'; write it as a number such "
+        "as 0.5 or 1000, without a unit"
+    ]
+    for condition in (f"Query != {value}", f"Cost != {value}"):
+        assert len(read_table(path, selection=Selection.parse(None, None, [condition])).rows) == 2
+    selection = Selection.parse(None, None, [f"Query > {value}"])
+    assert len([*selection.chosen("a.csv", ["Query"], iter([(2, ["€€"])]))]) == 1
+
+
+@pytest.mark.parametrize("value", ["2026-01-31", "10:30", "v2", "2nd of May", "Q1"])
+def test_a_text_with_digits_is_compared_as_one(value: str) -> None:
+    (condition,) = Selection.parse(None, None, [f"a > {value}"]).where
+    assert not condition.is_miswritten
+
+
 def test_a_selection_says_what_it_takes() -> None:
     selection = Selection.parse("-3, 6,8-8,10-", 1200, ["'a b' == \"x\"", "c~"])
     assert selection.rows == ((1, 3), (6, 6), (8, 8), (10, 10**9))

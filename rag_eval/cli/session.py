@@ -18,7 +18,7 @@ from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.people import People
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.cli.terminal import progress
-from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
+from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.store.lock import locked
 
@@ -221,6 +221,7 @@ class Session:
 
         The rows of an earlier run have their scores: only their pairs are judged.
         """
+        from rag_eval.results.looks import is_reached
         from rag_eval.tables.table import Table
 
         bar = progress(len(table.rows), sys.stderr, quiet=self.options.quiet)
@@ -228,7 +229,7 @@ class Session:
         has_causes = evaluation.count_causes(tallies.causes)
 
         def on_row(results: Sequence["CaseResult"]) -> None:
-            if _is_judged(results):
+            if all(map(is_reached, results)):
                 bar.advance()
 
         rows: Iterator[Sequence[CaseResult]]
@@ -343,8 +344,3 @@ _MANY_ROWS = 5_000
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_judged(row: Iterable["CaseResult"]) -> bool:
-    """Not one of those that still come when a run has stopped, with what the store knows of them."""
-    return not any(score.code == NOT_RUN for result in row for score in result.scores.values())

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, SPENT_LABELS, CaseResult, Outcome
-from rag_eval.results.looks import conversation_of
+from rag_eval.results.looks import conversation_of, is_reached
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of, queries_words
 from rag_eval.results.row_choice import SELECTION, WORST
 from rag_eval.results.scoring import composite
@@ -157,9 +157,14 @@ class BaselineComparison:
         self._changes: tuple[Change, ...] | None = None
 
     def add(self, result: CaseResult, *, is_hashed: bool = False) -> None:
-        """`is_hashed`: the case has digests of query and ground truth instead of the texts."""
-        case = result.case
-        self._queries[case.bot] += not case.is_missing
+        """A case that a stopped run did not come to does not count.
+
+        `is_hashed`: the case has digests of query and ground truth instead of the texts.
+        """
+        case, counts = result.case, is_reached(result)
+        self._queries[case.bot] += counts and not case.is_missing
+        if not counts:
+            return
         texts = comparable(case.query), comparable(case.reference or ""), comparable(case.bot)
         digest = _digest(*texts, is_hashed=is_hashed)
         if self._wanted is None or digest in self._wanted:

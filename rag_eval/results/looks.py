@@ -14,11 +14,12 @@ from itertools import groupby
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from rag_eval.errors import NOT_RUN
 from rag_eval.records import PlannedLook
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
-    from rag_eval.records import Case
+    from rag_eval.records import Case, CaseResult
     from rag_eval.results.intervals import Floats
 
 ALPHA = 0.05
@@ -100,6 +101,11 @@ def _hash(text: str) -> str:
 def conversation_of(case: "Case") -> int:
     """A number for the conversation of a case, above 0 and of 63 bits; 0 if it has none. Files do not share any."""
     return 1 | int(key_of(case)[:16], 16) >> 1 if case.conversation else 0
+
+
+def is_reached(result: "CaseResult") -> bool:
+    """Whether the run came to this case before it stopped, so that it has more than what the store knew of it."""
+    return all(score.code != NOT_RUN for score in result.scores.values())
 
 
 def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[PlannedLook, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median, pstdev, quantiles
 
-from rag_eval.errors import CONTENT_CODES, NOT_RUN
+from rag_eval.errors import CONTENT_CODES
 from rag_eval.records import (
     METRIC_LABELS,
     SPENT_LABELS,
@@ -19,7 +19,7 @@ from rag_eval.records import (
     RunFacts,
     Score,
 )
-from rag_eval.results.looks import Seen, conversation_of, in_order, key_of, taken
+from rag_eval.results.looks import Seen, conversation_of, in_order, is_reached, key_of, taken
 from rag_eval.results.stored import State
 from rag_eval.store.codec import NumberTable, Spool
 from rag_eval.texts.display import counted, shorten
@@ -245,7 +245,7 @@ class Summarizer:
         if self._looks:
             if columns.cases > len(self._keys):
                 self._keys.append(key_of(result.case))
-            if any(score.code == NOT_RUN for score in result.scores.values()):
+            if not is_reached(result):
                 self._unreached.add(columns.cases)
         if self._slice_by:
             name = result.case.columns.get(self._slice_by, "").strip()

@@ -16,8 +16,8 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
     """The rows of `table` whose query is in both, with the bots of `earlier` under their names and '(old)'.
 
     Queries match if they differ in white space only, and so do the messages of the user before them if both files have
-    earlier turns. The n-th row of a query joins the n-th one there. The ground truth
-    is that of `table` if it has one, so that all bots are judged by the same. Raises InputError if no query is in both.
+    earlier turns. The n-th row of a query joins the n-th one there. All bots of a row are judged by one ground truth
+    and by the same gold documents: those of `table`, or else of `earlier`. Raises InputError if no query is in both.
     """
     key = _place if table.with_history and earlier.with_history else _query
     waiting: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
@@ -76,22 +76,24 @@ def _joined(table: Table, waiting: dict[tuple[str, ...], list[Row]], key: _Key) 
     for row in table.rows:
         if not (found := waiting.get(key(row))):
             continue
-        first = row.cases[0]
+        first, its = row.cases[0], found.pop().cases
+        reference = first.reference or its[0].reference
+        gold_ids = first.gold_ids or its[0].gold_ids or first.gold_ids
         cases = (
             replace(
                 case,
                 row=row.number,
                 bot=f"{case.bot}{_OLD}",
                 query=row.query,
-                reference=case.reference if first.reference is None else first.reference,
                 columns=first.columns,
                 human={},
                 source=first.source,
                 source_row=first.source_row,
             )
-            for case in found.pop().cases
+            for case in its
         )
-        yield replace(row, cases=(*row.cases, *cases))
+        every = (replace(case, reference=reference, gold_ids=gold_ids) for case in (*row.cases, *cases))
+        yield replace(row, cases=tuple(every))
 
 
 def _query(row: Row) -> tuple[str, ...]:

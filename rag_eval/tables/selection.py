@@ -47,6 +47,12 @@ class Condition(NamedTuple):
         """Whether the value is a number, or blank, which a missing one is equal to."""
         return not self.value or _number(self.value) is not None
 
+    @property
+    def is_miswritten(self) -> bool:
+        """Whether the value is a number in another notation, which would be compared as text, even with numbers."""
+        is_ordered = self.operator not in ("=", "!=", "~")
+        return is_ordered and not self.is_of_number and _OTHER_NUMBER.fullmatch(self.value) is not None
+
     def holds(self, cell: Cell) -> bool:
         """Two numbers are compared as numbers, all else as text; `~` finds a part of it in any case."""
         if isinstance(cell, BadCell):
@@ -72,6 +78,8 @@ _COMPARED: Mapping[str, Callable[[int], bool]] = {
     ">": lambda order: order > 0,
     ">=": lambda order: order >= 0,
 }
+_OTHER_NUMBER = re.compile(r"[^\w.,]{0,3}\d[\d.,'’\s]{0,99}+[^\W\d]{0,20}[%\W]{0,3}")
+"""With a decimal comma, marks between thousands, or a unit."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -124,6 +132,8 @@ class Selection:
         if not self.where and not self.rows:
             return rows
         conditions = [(self._column(place, header, each), each) for each in self.where]
+        for column, each in conditions:
+            rows = _with_texts(rows, place, column, each) if each.is_miswritten else rows
         return (
             (number, cells)
             for number, cells in rows
@@ -143,6 +153,20 @@ class Selection:
             else f"is not a column{nearest(condition.column, names.values())}"
         )
         raise TableError(f"{place}: --where: '{condition.column[:60]}' {fault}")
+
+
+def _with_texts(
+    rows: Iterator[tuple[int, Sequence[Cell]]], place: str, column: int, condition: Condition
+) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The rows, unless one of them has a number in this column."""
+    for number, cells in rows:
+        cell = cell_at(cells, column)
+        if isinstance(cell, str) and _number(cell) is not None:
+            raise TableError(
+                f"{place}, row {number}: --where: {condition.value[:40]!r} cannot be compared with {cell}, a number of "
+                f"'{condition.column[:60]}'; write it as a number such as 0.5 or 1000, without a unit"
+            )
+        yield number, cells
 
 
 EVERYTHING = Selection()
