@@ -584,6 +584,15 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
     assert run.stopped.exit_code == 4
     reported = rag_eval("report", "out")
     assert (reported.code, "1 of 3 shards are judged" in reported.err) == (4, True)
+    gated = rag_eval("report", "out", "--fail-under", "rqs=0", "--gate-on", "mean", "--json", "run.json")
+    again = rag_eval(
+        "run.json", "--report-only", "--fail-under", "rqs=0", "--gate-on", "mean", "-o", "x.xlsx"
+    )
+    for ended, code in ((gated, 4), (again, 1)):
+        assert ended.code == code
+        assert re.search(
+            r"Gate FAILED: A: rqs [\d.]+ \(2 of 6 queries\): too few queries were judged", ended.err
+        )
     selected = rag_eval("cases", "out", "--where", "rqs < 2", "-o", "some.xlsx")
     assert "PARTIAL: 1 of 3 shards are judged" in selected.err
 

@@ -223,6 +223,7 @@ def pass_gates(
             GateOn(options.gate_on),
             settings.evaluation.min_coverage,
             confidence_of(facts.looks[: facts.looks_taken], facts.rows),
+            unseen=facts.rows - outcome.summary.bots[0].total_queries if facts.partial else 0,
         )
     )
     if options.fail_on_regression and not is_first_run:

@@ -118,11 +118,28 @@ def require_spent(gates: Iterable[Gate], known: Collection[str]) -> None:
 
 
 def evaluate(
-    gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float, confidence: float = 0.95
+    gates: Sequence[Gate],
+    summary: Summary,
+    gate_on: GateOn,
+    min_coverage: float,
+    confidence: float = 0.95,
+    *,
+    unseen: int = 0,
 ) -> tuple[GateResult, ...]:
-    """Every gate on every bot. One bot that misses a gate fails it. `confidence` is that of the intervals."""
+    """Every gate on every bot. One bot that misses a gate fails it.
+
+    `confidence` is that of the intervals. `unseen` are rows of an unfinished run that `summary` does not have.
+    """
     return tuple(
-        _result(gate, bot, gate_on, min_coverage, summary.compared, confidence)
+        _result(
+            gate,
+            bot,
+            gate_on,
+            min_coverage,
+            summary.compared,
+            _figure(gate, bot, confidence, unseen),
+            confidence,
+        )
         for gate in gates
         for bot in summary.bots
     )
@@ -244,8 +261,8 @@ class _Figure:
         return self.high if self.is_upper else self.low
 
 
-def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
-    """None where the bot has no value."""
+def _figure(gate: Gate, bot: BotSummary, confidence: float, unseen: int = 0) -> _Figure | None:
+    """None where the bot has no value. `unseen` queries could have one."""
     from rag_eval.results.intervals import quantile_interval, reported_interval
 
     if gate.is_upper:
@@ -257,7 +274,7 @@ def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
         if share:
             # Order statistics need rows that are independent.
             ends = (None, None) if spent.clusters else quantile_interval(spent.values, share, confidence)
-            return _Figure(value, spent.count, bot.total_queries, *ends, is_upper=True)
+            return _Figure(value, spent.count, bot.total_queries + unseen, *ends, is_upper=True)
         values, scored, expected, clusters = spent.values, spent.count, bot.total_queries, spent.clusters
     else:
         mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
@@ -268,14 +285,19 @@ def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
         clusters = bot.clusters.get(gate.name)
     interval = reported_interval(values, confidence, clusters=clusters)
     low, high = (interval.low, interval.high) if interval else (None, None)
-    return _Figure(value, scored, expected, low, high, gate.is_upper)
+    return _Figure(value, scored, expected + unseen, low, high, gate.is_upper)
 
 
 def _result(
-    gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, compared: int, confidence: float
+    gate: Gate,
+    bot: BotSummary,
+    gate_on: GateOn,
+    min_coverage: float,
+    compared: int,
+    figure: _Figure | None,
+    confidence: float,
 ) -> GateResult:
     """`compared` are the queries that the Leaderboard's means are over; those of a gate are over the bot's own."""
-    figure = _figure(gate, bot, confidence)
     if figure is None:
         lacking = "is not known" if gate.is_upper else "was not scored"
         return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} {lacking} for any query")
