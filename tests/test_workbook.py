@@ -1515,3 +1515,32 @@ def test_rows_that_repeat_earlier_ones_are_counted(
     assert all(text.startswith(warning or "") for text in found)
     if len(repeated) > 10:
         assert "row 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, …. Repeated rows count again" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "again", "more", "is_told"),
+    [
+        (5, ["What is it?", "g", "c"], [], True),
+        (4, ["What is it?", "g", "c"], [], False),
+        (5, ["What is it?", "g", ""], [], True),
+        (5, ["What is it?", " g ", "another c"], [], True),
+        (5, ["What is it?", "another g", "c"], [], False),
+        (5, ["What is that?", "g", "c"], [], False),
+        (5, ["What is it?", "g", "c"], [[f"q {n}", "g", "c"] for n in range(44)], True),
+        (5, ["What is it?", "g", "c"], [[f"q {n}", "g", "c"] for n in range(45)], False),
+    ],
+)
+def test_answers_to_the_query_of_an_earlier_row_are_not_independent(
+    number: int, again: list[str], more: list[list[str]], is_told: bool, tmp_path: Path
+) -> None:
+    """Ten takes of ten queries are no hundred queries. Told to be conversations, they are resampled together."""
+    header = ["Query", "Ground_Truth", "Context", "Bot_A", "conversation_id"]
+    rows = [["What is it?", "g", "c"], *[again] * number, *more]
+    lines = [[*row, f"answer {place}"] for place, row in enumerate(rows)]
+    said = f"{number} of {len(rows)} rows ask the query of an earlier row again, and have other responses: row 3, 4"
+    apart, together = (
+        read_table(write_table(tmp_path / "in.csv", names, *cells))
+        for names, cells in ((header[:-1], lines), (header, [[*line, line[0]] for line in lines]))
+    )
+    assert [text.startswith(said) for text in apart.warnings if "ask the query" in text] == [True] * is_told
+    assert not any("ask the query" in text for text in together.warnings)

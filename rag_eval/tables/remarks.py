@@ -206,23 +206,25 @@ _MOST_SPANS = 20
 
 
 class Repeats:
-    """Rows that say the same as an earlier one. Of each row it keeps a number and a hash."""
+    """Rows that say the same as an earlier one, or ask the same. Of each row it keeps a number and two hashes."""
 
     def __init__(self) -> None:
         self._numbers = array("Q")
         self._hashes = array("q")
+        self._queries = array("q")
 
-    def add(self, number: int, texts: Sequence[str]) -> None:
-        """A row of the file and everything that is judged of it, the place in its conversation among it."""
+    def add(self, number: int, texts: Sequence[str], query: object) -> None:
+        """A row of the file and everything that is judged of it, the place in its conversation among it.
+
+        Rows with the same `query` are answers to one question, which are not independent.
+        """
         self._numbers.append(number)
         self._hashes.append(hash(tuple(texts)))
+        self._queries.append(hash(query))
 
     def warnings(self) -> Iterator[str]:
-        import numpy as np
-
-        _, first = np.unique(np.frombuffer(self._hashes, dtype=np.int64), return_index=True)
-        repeated = np.delete(np.arange(len(self._hashes)), first)
-        if len(repeated):
+        repeated, asked = map(_repeated, (self._hashes, self._queries))
+        if repeated:
             rows = [self._numbers[place] for place in repeated[:11]]
             verb = "repeats" if len(rows) == 1 else "repeat"
             yield (
@@ -230,6 +232,27 @@ class Repeats:
                 f"and context: row {first_ten(rows)}. Repeated rows count again, which makes differences seem more "
                 "significant than they are; delete them."
             )
+        again = sorted({*asked}.difference(repeated))
+        if len(again) >= max(_FEW, _MANY * len(self._numbers)):
+            rows = [self._numbers[place] for place in again[:11]]
+            yield (
+                f"{len(again):,} of {counted(len(self._numbers), 'row')} ask the query of an earlier row again, and "
+                f"have other responses: row {first_ten(rows)}. They count as independent queries, which makes "
+                "differences seem more significant than they are; add a column conversation_id with one number for "
+                "all rows of a query, or keep one of them."
+            )
+
+
+_FEW, _MANY = 5, 0.1
+"""So many rows, and such a share of them, make intervals noticeably too narrow."""
+
+
+def _repeated(hashes: "array[int]") -> list[int]:
+    """The places of those that stand before."""
+    import numpy as np
+
+    _, first = np.unique(np.frombuffer(hashes, dtype=np.int64), return_index=True)
+    return [*map(int, np.delete(np.arange(len(hashes)), first))]
 
 
 def merge_warnings(

@@ -232,7 +232,11 @@ class RowReader:
             self.has_ids = self.has_ids or any(ids)
             values.append(ids)
         talk = self._talk(number, cells, texts)
-        self._repeats.add(number, [*(texts[index] for index in self._judged), repr(talk)])
+        self._repeats.add(
+            number,
+            [*(texts[index] for index in self._judged), repr(talk)],
+            number if talk else self._asked(texts),
+        )
         values.append(talk)
         self.lines.add(values)
 
@@ -277,6 +281,12 @@ class RowReader:
             conversations,
             *([[turn.role, without_half_pairs(turn.content)] for turn in turns] for turns in kept),
         ]
+
+    def _asked(self, texts: Mapping[int, str]) -> tuple[str, ...]:
+        """What tells one question from another: a query such as "Sum it up" asks something else of another context."""
+        reference = "" if self.columns.reference is None else texts[self.columns.reference].strip()
+        about = [reference] if reference else [texts[index] for index in self._contexts]
+        return (texts[self.columns.query], *about)
 
     def _turns(self, number: int, index: int, cell: Cell, query: str) -> tuple[Turn, ...]:
         turns = (
