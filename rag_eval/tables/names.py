@@ -52,6 +52,7 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "golden_answer", "golden_answers", "golden_response", "truth", "true_answer", "gt_answer", "gt_answers",
             "correct_answer", "correct_answers", "correct_response", "target_answer", "targets", "ideal",
             "ideal_answer", "ideal_response", "standard_answer", "best_answer", "well_formed_answers", "answers",
+            "right_answer", "right_answers", "right_response", "solution", "answer_key",
         ),
         CONTEXT: (
             "retrieved_contexts", "retrieved_context", "retrieval_context", "retrieval_contexts", "contexts",
@@ -450,7 +451,18 @@ _OF_ROWS = {
 }
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
 _TRUTHS = frozenset(
-    ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")
+    (
+        "answer",
+        "modelanswer",
+        "reponse",
+        "antwort",
+        "respuesta",
+        "resposta",
+        "risposta",
+        "antwoord",
+        "回答",
+        "答案",
+    )
 )
 """Names of a response that are those of a ground truth in other files."""
 _ERRORS = _squeezed_all(
