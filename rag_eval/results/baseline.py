@@ -26,7 +26,7 @@ from rag_eval.tables.cells import BadCell, column_letter
 from rag_eval.tables.content import check_content
 from rag_eval.tables.input_files import WORKBOOK, Room, check_is_file
 from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import counted, shorten
 
 NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
@@ -220,6 +220,11 @@ class BaselineComparison:
         else:
             compared = {bot: queries for bot, queries in self.common.items() if queries.before}
             sentences += queries_words(compared, "the baseline")
+            if repeated := sum(map(self._is_ambiguous, self._rows)):
+                sentences.append(
+                    f"Not compared, because their query occurs another number of times in the baseline: "
+                    f"{counted(repeated, 'case')} of this run."
+                )
         if missing := {key[2] for key in self._past.values} - set(map(comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
         if new_bots := [bot for bot, queries in self.common.items() if not queries.before]:
@@ -255,10 +260,16 @@ class BaselineComparison:
         return Counter(self._rows)
 
     @cached_property
-    def _paired(self) -> "_Paired":
-        """The numbers of both runs. A query that comes several times is paired in the order of the rows.
+    def _times_before(self) -> Mapping[bytes, int]:
+        """The same of the baseline."""
+        return Counter(digest for digest, _ in self._before)
 
-        Unless the baseline is cut: it does not show how often a query came before its random cases.
+    @cached_property
+    def _paired(self) -> "_Paired":
+        """The numbers of both runs. A query that comes as often in both is paired in the order of the rows.
+
+        Where it comes more often in one of them, nothing tells which of its cases are the same. And a baseline that is
+        cut does not show how often a query came before its random cases.
         """
         paired, seen, bots = _Paired(), Counter[bytes](), list(self._queries)
         for index, (bot, digest) in enumerate(zip(self._bots, self._rows, strict=True)):
@@ -322,7 +333,7 @@ class BaselineComparison:
         before = Counter(
             key[2]
             for (digest, _), key in zip(self._before, self._past.values, strict=True)
-            if not self._is_ambiguous(digest)
+            if not (self._past.is_cut and self._is_ambiguous(digest))
         )
         return {
             bot: CommonQueries(before=before[comparable(bot)], now=queries, both=self._paired.both[bot])
@@ -330,8 +341,9 @@ class BaselineComparison:
         }
 
     def _is_ambiguous(self, digest: bytes) -> bool:
-        """Whether a case of a cut baseline could be any of several in this run."""
-        return self._past.is_cut and self._times[digest] > 1
+        """Whether a case of one run could be any of several in the other one."""
+        now = self._times[digest]
+        return now > 1 if self._past.is_cut else now != self._times_before.get(digest, now)
 
     def _is_rqs_alike(self) -> bool:
         """By the metrics that the queries of both runs have, and by what the weights make of them."""
