@@ -540,7 +540,7 @@ _NO_LIST = "a.json: expected a list of records"
         ("a.json", f'{{"a": {{"b": [{_RECORD}]}}, "c": {{"d": [{_RECORD}]}}}}', _TWO_LISTS),
         ("a.json", '{"a": {"b": [{"x": 1}]}, "c": {"d": [{"x": 1}, {"x": 1}]}}', _TWO_LISTS),
         ("a.json", '{"a": {"b": [1, 2]}, "c": 1}', "(found: 'a', 'c'); keep one list"),
-        ("a.json", '{"format": "rag-eval-run/1", "cases": []}', "is a run that --json wrote; add --report-only"),
+        ("a.json", '{"format": "rag-eval-run/1", "cases": []}', "is a run that --json wrote; to make its report"),
         ("a.json", "[1, 2]", "a.json, record 1: is not an object with fields"),
         ("a.json", "[]", "a.json: is empty"),
         ("a.json", '{"question": ["q1", "q2"], "answer": ["a"]}', _NO_LIST),

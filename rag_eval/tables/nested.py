@@ -121,7 +121,8 @@ def _list_of_records(path: Path, document: Any) -> _RecordList:
     fields: dict[str, Any] = document if isinstance(document, dict) else {}
     if str(fields.get("format", "")).startswith("rag-eval-run/"):
         raise TableError(
-            f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
+            f"{path.name}: is a run that --json wrote; to make its report again, add --report-only, and otherwise name "
+            "the file that was judged"
         )
     usual = _usual_list(document, "")
     if usual is not None and (usual.records is document or _roles_of(usual.records)):
