@@ -192,7 +192,7 @@ def _change(
          "min_common requires"),
         (6, 3, [("rqs", 0.0, Direction.SAME)], True,
          "no mean is significantly worse than the baseline (3 of the baseline's 6 queries)"),
-        (5, 0, [], False, "not comparable: no query is in both runs, and as often in both"),
+        (5, 0, [], False, "not comparable: no query is in both runs equally often"),
         (0, 0, [], False, "not comparable: the baseline does not have this bot"),
         (5, 3, [], False, "no query has a score in both runs"),
     ],

@@ -185,7 +185,7 @@ def _too_few(common: CommonQueries, min_common: float) -> str:
     if not common.before:
         return "not comparable: the baseline does not have this bot"
     if not common.both:
-        return "not comparable: no query is in both runs, and as often in both"
+        return "not comparable: no query is in both runs equally often"
     if common.both >= min_common * common.before - 1e-9:
         return ""
     return (

@@ -450,20 +450,9 @@ _OF_ROWS = {
     **dict.fromkeys(_BOTS, BOT),
 }
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
-_TRUTHS = frozenset(
-    (
-        "answer",
-        "modelanswer",
-        "reponse",
-        "antwort",
-        "respuesta",
-        "resposta",
-        "risposta",
-        "antwoord",
-        "回答",
-        "答案",
-    )
-)
+_TRUTHS = frozenset((
+    "answer", "modelanswer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案",
+))  # fmt: skip
 """Names of a response that are those of a ground truth in other files."""
 _ERRORS = _squeezed_all(
     ("error", "errors", "error_message", "exception", "Fehler", "Fehlermeldung", "erreur")

@@ -248,11 +248,12 @@ _FEW, _MANY = 5, 0.1
 
 
 def _repeated(hashes: "array[int]") -> list[int]:
-    """The places of those that stand before."""
+    """The places of those that an earlier one is equal to, in order."""
     import numpy as np
 
     _, first = np.unique(np.frombuffer(hashes, dtype=np.int64), return_index=True)
-    return [*map(int, np.delete(np.arange(len(hashes)), first))]
+    places: list[int] = np.delete(np.arange(len(hashes)), first).tolist()
+    return places
 
 
 def merge_warnings(

@@ -78,7 +78,7 @@ _COMPARED: Mapping[str, Callable[[int], bool]] = {
     ">": lambda order: order > 0,
     ">=": lambda order: order >= 0,
 }
-_OTHER_NUMBER = re.compile(r"[^\w.,]{0,3}\d[\d.,'’\s]{0,99}+[^\W\d]{0,20}[%\W]{0,3}")
+_OTHER_NUMBER = re.compile(r"[^\w.,]{0,3}\d[\d.,'’\s]{0,99}+[^\W\d]{0,20}\W{0,3}")
 """With a decimal comma, marks between thousands, or a unit."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
