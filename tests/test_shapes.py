@@ -1837,7 +1837,21 @@ def test_a_condition_compares_numbers_as_numbers_and_all_else_as_text(
 
 
 @pytest.mark.parametrize(
-    "value", ["0,003", "1,000", "1 000", "900 ms", "900ms", "$0.003", "€ 5", "5 %", "1.000,5", "-0,5"]
+    "value",
+    [
+        "0,003",
+        "1,000",
+        "1 000",
+        "900 ms",
+        "900ms",
+        "$0.003",
+        "€ 5",
+        "5 EUR",
+        "1.000.000",
+        "5 %",
+        "1.000,5",
+        "-0,5",
+    ],
 )
 def test_a_number_in_another_notation_is_not_compared_with_numbers_as_a_text(
     value: str, tmp_path: Path
@@ -1855,7 +1869,7 @@ def test_a_number_in_another_notation_is_not_compared_with_numbers_as_a_text(
     assert len([*selection.chosen("a.csv", ["Query"], iter([(2, ["€€"])]))]) == 1
 
 
-@pytest.mark.parametrize("value", ["2026-01-31", "10:30", "v2", "2nd of May", "Q1"])
+@pytest.mark.parametrize("value", ["2026-01-31", "10:30", "v2", "2nd of May", "2nd", "Q1", "2a", "1.10.3"])
 def test_a_text_with_digits_is_compared_as_one(value: str) -> None:
     (condition,) = Selection.parse(None, None, [f"a > {value}"]).where
     assert not condition.is_miswritten

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.cells import BadCell, Cell, cell_at
-from rag_eval.tables.names import called, nearest
+from rag_eval.tables.names import CURRENCIES, TIMES, called, nearest
 from rag_eval.texts.display import counted
 
 Item = TypeVar("Item")
@@ -50,8 +50,10 @@ class Condition(NamedTuple):
     @property
     def is_miswritten(self) -> bool:
         """Whether the value is a number in another notation, which would be compared as text, even with numbers."""
-        is_ordered = self.operator not in ("=", "!=", "~")
-        return is_ordered and not self.is_of_number and _OTHER_NUMBER.fullmatch(self.value) is not None
+        if self.operator in ("=", "!=", "~") or self.is_of_number or len(self.value) > 100:
+            return False
+        found = _OTHER_NUMBER.fullmatch(self.value)
+        return found is not None and (found[1].casefold() in ("", *TIMES) or found[1].upper() in CURRENCIES)
 
     def holds(self, cell: Cell) -> bool:
         """Two numbers are compared as numbers, all else as text; `~` finds a part of it in any case."""
@@ -78,8 +80,10 @@ _COMPARED: Mapping[str, Callable[[int], bool]] = {
     ">": lambda order: order > 0,
     ">=": lambda order: order >= 0,
 }
-_OTHER_NUMBER = re.compile(r"[^\w.,]{0,3}\d[\d.,'’\s]{0,99}+[^\W\d]{0,20}\W{0,3}")
-"""With a decimal comma, marks between thousands, or a unit."""
+_OTHER_NUMBER = re.compile(
+    r"[^\w.,]{0,3}(?:\d+\.?\d*|\d{1,3}(?:\.\d{3}){2,}|\d[\d.]*[,'’\s][\d.,'’\s]*)([^\W\d]*)\W{0,3}"
+)
+"""With a decimal comma, marks between thousands, or a unit; neither a version such as 1.10.3 nor a level such as 2a."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
