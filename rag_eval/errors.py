@@ -14,7 +14,7 @@ RagEvalError
 
 import errno
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import IntEnum
 from typing import Self
 
@@ -52,6 +52,19 @@ REFUSALS = {
     ECHO: "the judge repeated the prompt's example",
 }
 """Codes of replies that came whole and are not taken, and how messages begin that name them."""
+
+
+def how_to_judge_again(codes: Collection[str]) -> str:
+    """What to do about failures with these codes. What the model itself said is kept: that is paid for once."""
+    kept = CONTENT_CODES - {OVER_LIMIT} | REFUSALS.keys()
+    if kept.isdisjoint(codes):
+        return "Run the same command again to judge them."
+    if kept.issuperset(codes):
+        return "Add --retry-errors to the same command to retry refused, blocked or unreadable replies."
+    return (
+        "Run the same command again to judge them; add --retry-errors to retry refused, blocked or unreadable "
+        "replies."
+    )
 
 
 def how_to_install(extra: str = "") -> str:

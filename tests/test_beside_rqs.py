@@ -203,22 +203,24 @@ def test_a_bot_without_retrieved_documents_has_no_retrieval_figures(run_cli: Run
     assert (line["Hit Rate@5"], line["Hit Rate@10"]) == (0.5, 0.5)
 
 
-@pytest.mark.parametrize(("told", "counted"), [("no", [None, None]), ("yes", [0, 2])])
+@pytest.mark.parametrize(("told", "counted"), [("no", [None, None, None]), ("yes", [0, 2, None])])
 def test_by_gold_documents_alone_retrieval_failures_are_counted_and_0_is_a_count(
     run_cli: Run, tmp_path: Path, told: str, counted: list[int | None]
 ) -> None:
-    """Without contexts no metric could show the failure: then the cell is empty unless gold documents decide."""
+    """Without contexts no metric could show the failure: then the cell is empty unless gold documents decide. Of the
+    bot C it is not known which documents it got."""
     (tmp_path / "config.ini").write_text(f"[diagnostics]\ngold_ids = {told}\n")
     write_table(
         tmp_path / "in.xlsx",
-        ["Query", "Bot_A", "Bot_B", "Gold_Docs", "Retrieved_Docs_A", "Retrieved_Docs_B"],
-        ["What is tea?", "A drink.", "A drink.", "faq", "faq", "blog"],
-        ["What is coffee?", "A drink.", "A drink.", "faq", "faq", "blog"],
+        ["Query", "Bot_A", "Bot_B", "Bot_C", "Gold_Docs", "Retrieved_Docs_A", "Retrieved_Docs_B"],
+        ["What is tea?", "A drink.", "A drink.", "A drink.", "faq", "faq", "blog"],
+        ["What is coffee?", "A drink.", "A drink.", "A drink.", "faq", "faq", "blog"],
     )
     assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
     lines = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
     assert [line["Retrieval Failures"] for line in lines] == counted
-    assert [line["Hallucinations"] for line in lines] == [None, None]
+    assert [line["Retrieval Failures %"] for line in lines] == [each and each / 2 for each in counted]
+    assert [line["Hallucinations"] for line in lines] == [None, None, None]
 
 
 @pytest.mark.slow

@@ -1065,7 +1065,12 @@ def test_what_a_bot_was_not_asked_is_no_failure_of_it_and_costs_nothing(
     assert [
         (bot["rqs"]["scored"], bot["rqs"]["failed"], bot["empty_answers"]) for bot in document["bots"]
     ] == [(3, 0, 0)] * 2
+    assert [bot["not_asked"] for bot in document["bots"]] == [1, 1]
     assert document["leaderboard"]["rows_compared"] == 2
+    summary = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert [
+        [line[name] for name in ("Total Queries", "Scored", "Not Judged", "Not Asked")] for line in summary
+    ] == [[4, 3, 0, 1]] * 2
     lines = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert [line["RQS"] for line in lines].count(None) == 2
     assert {line["Empty Answer?"] for line in lines} == {"No", None}

@@ -300,7 +300,10 @@ def test_every_wrong_gate_is_named_at_once() -> None:
     with pytest.raises(InputError) as caught:
         parse_gates(["speed=0.5", "rqs=0.5", "rqs=high"])
     told = str(caught.value)
-    assert ("unknown metric 'speed'" in told, "must be between 0 and 1, not 'high'" in told) == (
+    assert (
+        "unknown metric 'speed'" in told,
+        "must be a number between 0 and 1 such as 0.7, not 'high'" in told,
+    ) == (
         True,
         True,
     )

@@ -1812,6 +1812,14 @@ def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recor
     assert rag_eval(*words, "20", "-o", "enough.xlsx").err == ""
 
 
+def test_no_more_cases_are_advised_than_can_be_labelled(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:
+    """Half of the sheet may be of suspicious cases; of all cases none is left out, and every one is drawn at random."""
+    judged(run_cli, tmp_path, rows_of(24))
+    few = rag_eval("review", "run.json", "-o", "few.xlsx", "--cases", "30", "--suspicious", "0.5")
+    assert "A, B will have fewer. About 48 cases are enough (--cases)." in few.err
+    assert rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "48", "--suspicious", "0.5").err == ""
+
+
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
     without_scores(recorded, "AB", "faithfulness", range(2, 32))
     ended = rag_eval("review", "run.json", "--metrics", "Faithfulness")

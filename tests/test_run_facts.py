@@ -280,3 +280,14 @@ def test_a_report_that_is_made_again_keeps_what_no_setting_of_now_names(
     assert again.thresholds == {**own, **thresholds}
     assert (again.toxicity_threshold, again.gold_ids) == (0.2, True)
     assert again.notes == ("Again.", *(f"The run itself had other {each}." for each in others))
+
+
+def test_a_metric_that_is_switched_off_after_the_run_is_kept_and_named() -> None:
+    run = facts_of(["A"], 3, metrics=("faithfulness", "answer_relevancy", "toxicity"))
+    off = {"faithfulness": False, "toxicity": False, "context_recall": False}
+    again = facts_again(run, Settings.model_validate({"metrics": off}), "Again.")
+    assert again.notes[-1] == (
+        "[metrics] switches off what this run has judged, and the report keeps: Faithfulness, Input Toxicity. A weight "
+        "of 0 takes a metric out of RQS."
+    )
+    assert again.metrics == run.metrics

@@ -1391,9 +1391,9 @@ def test_every_wrong_upper_gate_is_named_at_once() -> None:
         "--fail-under latency_p95=0.5: unknown metric 'latency_p95'; expected one of rqs, ",
         "--fail-over cost: expected NAME=VALUE, such as latency_p95=3000",
         f"--fail-over rqs=0.5: unknown figure 'rqs'; expected one of {names}",
-        "--fail-over cost=-1: VALUE must be a number from 0 on, not '-1'",
-        "--fail-over cost=many: VALUE must be a number from 0 on, not 'many'",
-        "--fail-over latency_p95=inf: VALUE must be a number from 0 on, not 'inf'",
+        "--fail-over cost=-1: VALUE must be a number from 0 on such as 2.5, not '-1'",
+        "--fail-over cost=many: VALUE must be a number from 0 on such as 2.5, not 'many'",
+        "--fail-over latency_p95=inf: VALUE must be a number from 0 on such as 2.5, not 'inf'",
     ):
         assert problem in told
 

@@ -267,10 +267,25 @@ def test_texts_are_made_fit_for_a_cell() -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "is_journal_kept", "warnings"),
     [
+        (
+            {"usage": Usage(failures={"timeout": 1, "over_limit": 2})},
+            "r.xlsx",
+            True,
+            ["Some cases were not judged. Run the same command again to judge them."],
+        ),
+        (
+            {"usage": Usage(failures={"refused": 1, "unparseable": 1})},
+            "r.xlsx",
+            True,
+            [
+                "Some cases were not judged. Add --retry-errors to the same command to retry refused, blocked or "
+                "unreadable replies."
+            ],
+        ),
         ({}, "r.xlsx", False, []),
         ({"partial": "interrupted by the user"}, "r.xlsx", False, ["PARTIAL: interrupted by the user"]),
         (
-            {},
+            {"usage": Usage(failures={"refused": 1, "timeout": 1})},
             "r (1).xlsx",
             True,
             [

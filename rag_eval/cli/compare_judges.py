@@ -18,7 +18,14 @@ from rag_eval.cli.judging import open_judges, refuse_empty
 from rag_eval.cli.options import Options, load, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
-from rag_eval.errors import ExitCode, InputError, RunStoppedError, SettingsError, StoreError
+from rag_eval.errors import (
+    ExitCode,
+    InputError,
+    RunStoppedError,
+    SettingsError,
+    StoreError,
+    how_to_judge_again,
+)
 from rag_eval.records import TOXICITY, CaseResult
 
 if TYPE_CHECKING:
@@ -320,6 +327,8 @@ class _JudgeComparisonJob:
         self._session.say(f"Workbook: {paths[0]}")
 
     def _exit_code(self, judged: list[_Judged]) -> ExitCode:
+        from rag_eval.results.verdict import failure_codes
+
         for each in judged:
             if each.stopped:
                 return each.stopped.exit_code
@@ -331,10 +340,10 @@ class _JudgeComparisonJob:
         ]
         is_low = min(coverages, default=1.0) < judged[0].side.settings.evaluation.min_coverage
         if not all(each.is_complete for each in judged):
-            warn(
-                "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
-                "refused, blocked or unreadable replies."
-            )
+            codes = {
+                code for each in judged if each.summary for code in failure_codes(each.facts, each.summary)
+            }
+            warn(f"Some cases were not judged. {how_to_judge_again(codes)}")
         return ExitCode.LOW_COVERAGE if is_low else ExitCode.COMPLETE
 
 

@@ -1,7 +1,7 @@
 """What a reader must know about a run, gathered at its start and at its end."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -213,8 +213,26 @@ def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts
             *facts.notes,
             note,
             *([f"The run itself had other {' and '.join(others)}."] if others else []),
+            *_still_there(facts, settings),
         ),
     )
+
+
+def _still_there(facts: "RunFacts", settings: "Settings") -> Iterator[str]:
+    """What was judged, though the settings of now switch it off."""
+    from rag_eval.records import SCORE_LABELS
+
+    off = [name for name in settings.metrics.model_fields_set if not getattr(settings.metrics, name)]
+    kept = [
+        label
+        for name, label in SCORE_LABELS.items()
+        if name in off and name in {*facts.metrics, *facts.further}
+    ]
+    if kept:
+        yield (
+            f"[metrics] switches off what this run has judged, and the report keeps: {', '.join(kept)}. A weight of 0 "
+            "takes a metric out of RQS."
+        )
 
 
 def _weights_again(facts: "RunFacts", settings: "Settings") -> "Mapping[str, float]":

@@ -10,7 +10,7 @@ from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import printable
-from rag_eval.errors import ExitCode, RagEvalError, RunStoppedError
+from rag_eval.errors import ExitCode, RagEvalError, RunStoppedError, how_to_judge_again
 from rag_eval.records import FAILURES, METRIC_LABELS, TOXICITY
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
 from rag_eval.results.findings import Findings
@@ -21,6 +21,7 @@ from rag_eval.results.looks import confidence_of
 from rag_eval.results.summary import GOAL, BotSummary, Summary, of_queries
 from rag_eval.results.verdict import (
     ABOUT_COUNTS,
+    failure_codes,
     flagged_words,
     has_other_counts,
     labelled_words,
@@ -113,10 +114,7 @@ class RunOutcome:
         if self.facts.partial:
             yield f"PARTIAL: {self.facts.partial}"
         if is_journal_kept and (self.facts.head_to_head or not self.facts.is_proxy):
-            yield (
-                "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
-                "refused, blocked or unreadable replies."
-            )
+            yield f"Some cases were not judged. {how_to_judge_again(failure_codes(self.facts, self.summary))}"
         if self.paths[0] != target:
             yield f"{target} is open in another program; the report was saved next to it."
 

@@ -44,9 +44,13 @@ def advice(review: Review, suspicious: float) -> Iterator[str]:
     few = dict.fromkeys(place for place in possible if labels[place] < FEWEST_LABELS)
     if few:
         needed = max(_needed(review, place, FEWEST_LABELS) for place in possible)
+        undrawn = review.sample.left + len(review.sample.cases)
+        number = min(
+            ceil(needed / (1 - suspicious)), undrawn
+        )  # of all there are, every one is drawn at random
         new = "new " if review.before else ""
         yield (
-            f"{rule}; {_listed(review, few)} will have fewer. About {ceil(needed / (1 - suspicious)):,} {new}"
+            f"{rule}; {_listed(review, few)} will have fewer. About {number:,} {new}"
             f"{review.noun}s are enough (--cases)."
         )
     yield from _of_few_conversations(review, drawn, [place for place in possible if place not in few])

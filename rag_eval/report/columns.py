@@ -185,9 +185,9 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
         mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
         Column("Toxic Queries", NUMBER_WIDTH, _toxic_cell),
         plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.total_queries),
-        Column("Retrieval Failures", NUMBER_WIDTH, _count_of(FailureMode.RETRIEVAL_FAILURE, facts)),
-        Column("Hallucinations", 8.5, _count_of(FailureMode.HALLUCINATION, facts)),
-        Column("Low Quality", NUMBER_WIDTH, _count_of(FailureMode.LOW_QUALITY, facts)),
+        Column("Retrieval Failures", NUMBER_WIDTH, _count_of(FailureMode.RETRIEVAL_FAILURE, facts, findings)),
+        Column("Hallucinations", 8.5, _count_of(FailureMode.HALLUCINATION, facts, findings)),
+        Column("Low Quality", NUMBER_WIDTH, _count_of(FailureMode.LOW_QUALITY, facts, findings)),
         plain_column("Empty Contexts", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_contexts),
         plain_column("Empty Answers", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_answers),
         plain_column(
@@ -226,8 +226,12 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
                 _ABOUT_BOUNDS.format(1),
             ),
         ]
+    if any(bot.not_asked for bot in summary.bots):
+        columns.append(
+            plain_column("Not Asked", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.not_asked, _ABOUT_NOT_ASKED)
+        )
     shares = (
-        Column(header, NUMBER_WIDTH, _share_of(mode, facts), about=_ABOUT_SHARE, is_folded=True)
+        Column(header, NUMBER_WIDTH, _share_of(mode, facts, findings), about=_ABOUT_SHARE, is_folded=True)
         for mode, header in SHARE_HEADERS.items()
     )
     return [
@@ -404,20 +408,21 @@ def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     )
 
 
-def _count_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell]:
+def _count_of(mode: FailureMode, facts: RunFacts, findings: Findings) -> Callable[[BotSummary], Cell]:
     """Empty where nothing was scored that could show the failure: that is no count of 0."""
+    by_documents = findings.retrieval if mode is FailureMode.RETRIEVAL_FAILURE and facts.gold_ids else {}
 
     def cell(bot: BotSummary) -> Cell:
         is_seen = any(mean.scored for name, mean in bot.metrics.items() if name in metrics_behind(mode))
-        if is_seen or bot.failure_modes[mode] or (mode is FailureMode.RETRIEVAL_FAILURE and facts.gold_ids):
+        if is_seen or bot.failure_modes[mode] or (bot.bot in by_documents and by_documents[bot.bot].scored):
             return Cell(bot.failure_modes[mode], Look.COUNT)
         return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
 
     return cell
 
 
-def _share_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell]:
-    count_of = _count_of(mode, facts)
+def _share_of(mode: FailureMode, facts: RunFacts, findings: Findings) -> Callable[[BotSummary], Cell]:
+    count_of = _count_of(mode, facts, findings)
 
     def cell(bot: BotSummary) -> Cell:
         is_counted, judged = count_of(bot).value is not None, bot.judged_queries
@@ -454,6 +459,7 @@ _ABOUT_RQS = (
     "Empty if a metric that applies could not be scored."
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
+_ABOUT_NOT_ASKED = "Queries that the input has no response of this bot to. Only Total Queries counts them."
 _ABOUT_NOT_JUDGED = (
     "Queries without an RQS because the judge failed on a metric. No mean of RQS counts them. Their Failure Mode is "
     "another one if another metric shows a failure."

@@ -307,7 +307,11 @@ def _retrieval_column(name: str, label: str) -> Column[CaseResult]:
 
 def _correct_docs(result: CaseResult) -> Value:
     scores: RetrievalScores | None = scores_of_case(result.case)
-    return f"{scores.correct_docs_count} of {scores.gold_docs_count}" if scores else None
+    return (
+        f"{scores.correct_docs_count} of {scores.gold_docs_count}"
+        if scores and scores.gold_docs_count
+        else None
+    )
 
 
 def _missing_docs(result: CaseResult) -> Value:

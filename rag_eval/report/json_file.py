@@ -181,7 +181,10 @@ def _slice(each: Slice) -> Json:
 
 
 def _bot_summary(bot: BotSummary) -> Json:
-    inner = ("full_modes", "rqs_values", "metric_values", "clusters", "failed_by_content", "spent")
+    """How many queries the bot was not asked is only told where it is some."""
+    inner = ["full_modes", "rqs_values", "metric_values", "clusters", "failed_by_content", "spent"]
+    if not bot.not_asked:
+        inner.append("not_asked")
     return _fields(bot, without=inner) | {
         "rqs": _mean(bot.rqs),
         "metrics": _means(bot.metrics),

@@ -97,9 +97,9 @@ def _parsed(option: str, text: str, names: Collection[str], problems: list[str])
     elif key not in names:
         problems.append(f"{option} {text}: unknown {what} {name!r}; expected one of {', '.join(names)}")
     elif is_upper and not 0.0 <= limit < math.inf:
-        problems.append(f"{option} {text}: VALUE must be a number from 0 on, not {value!r}")
+        problems.append(f"{option} {text}: VALUE must be a number from 0 on such as 2.5, not {value!r}")
     elif not is_upper and not 0.0 <= limit <= 1.0:
-        problems.append(f"{option} {text}: VALUE must be between 0 and 1, not {value!r}")
+        problems.append(f"{option} {text}: VALUE must be a number between 0 and 1 such as 0.7, not {value!r}")
     else:
         return Gate(key, limit, is_upper)
     return None

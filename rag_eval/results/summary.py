@@ -108,6 +108,8 @@ class BotSummary:
     """The same of the cases that were judged in full; Not Judged are all others."""
     empty_contexts: int
     empty_answers: int
+    not_asked: int
+    """Queries that the input has no response of this bot to."""
     failures: Mapping[str, int]
     """Failed scores by code, those of the rubric included."""
     rqs_values: Sequence[float] = field(repr=False)
@@ -389,7 +391,9 @@ class _BotColumns:
         self._full: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
         self._toxicity_threshold = toxicity_threshold
-        self._toxic = self._empty_contexts = self._empty_answers = self._failed_by_content = 0
+        self._toxic = self._empty_contexts = self._empty_answers = self._not_asked = (
+            self._failed_by_content
+        ) = 0
 
     def add(self, result: CaseResult) -> None:
         for name, value in result.case.spent.items():
@@ -410,6 +414,7 @@ class _BotColumns:
         self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
         self._empty_contexts += result.case.has_empty_context
         self._empty_answers += result.case.is_unanswered
+        self._not_asked += result.case.is_missing
         codes = {score.code for score in result.scores.values()}
         self._failed_by_content += result.rqs is None and not codes.isdisjoint(CONTENT_CODES)
 
@@ -423,7 +428,13 @@ class _BotColumns:
             "full": self._full,
             "failures": self._failures,
             "spent": self._spent,
-            "counts": [self._toxic, self._empty_contexts, self._empty_answers, self._failed_by_content],
+            "counts": [
+                self._toxic,
+                self._empty_contexts,
+                self._empty_answers,
+                self._not_asked,
+                self._failed_by_content,
+            ],
         }
 
     def merge(self, state: State) -> None:
@@ -436,10 +447,11 @@ class _BotColumns:
         self._modes.update({FailureMode(mode): count for mode, count in state["modes"].items()})
         self._full.update({FailureMode(mode): count for mode, count in state["full"].items()})
         self._failures.update(state["failures"])
-        toxic, empty_contexts, empty_answers, failed_by_content = state["counts"]
+        toxic, empty_contexts, empty_answers, not_asked, failed_by_content = state["counts"]
         self._toxic += toxic
         self._empty_contexts += empty_contexts
         self._empty_answers += empty_answers
+        self._not_asked += not_asked
         self._failed_by_content += failed_by_content
 
     def _add_spent(self, name: str, values: Iterable[float]) -> None:
@@ -488,6 +500,7 @@ class _BotColumns:
             full_modes={mode: self._full[mode] for mode in FailureMode},
             empty_contexts=self._empty_contexts,
             empty_answers=self._empty_answers,
+            not_asked=self._not_asked,
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
             metric_values={name: self.present(name) for name in kept},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rag_eval.errors import ECHO
+from rag_eval.errors import ECHO, how_to_judge_again
 from rag_eval.records import MATCHING, METRIC_LABELS, OFFLINE, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import FEWEST_LABELS, PEOPLE
@@ -435,9 +435,9 @@ def _why_none(facts: RunFacts, summary: Summary) -> str:
             "No metric of RQS applies to any query. Add responses and a column Ground_Truth or Context, or switch "
             "a metric on in [metrics]."
         )
-    again = "Run the same command again; add --retry-errors to retry refused, blocked or unreadable replies."
     if not scored and facts.partial:
         return f"Nothing was judged: {shorten(facts.partial, 200).rstrip('.')}."
+    again = how_to_judge_again(failure_codes(facts, summary))
     if not scored:
         return f"Not one of {counted(failed, 'case')} could be judged ({_codes(summary)}). {again}"
     if not failed:
@@ -494,6 +494,11 @@ def _not_judged(facts: RunFacts, summary: Summary, findings: Findings) -> Iterat
     else:
         names = enumerated([*map(_short, findings.challengers)], "or")
         yield f"{told}; this could put {names} first."
+
+
+def failure_codes(facts: RunFacts, summary: Summary) -> set[str]:
+    """Why scores, recommendations and verdicts on pairs failed, the calls among them that were not made."""
+    return {*facts.usage.failures, *(code for bot in summary.bots for code in bot.failures)}
 
 
 def _codes(summary: Summary) -> str:
