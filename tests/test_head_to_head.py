@@ -536,7 +536,7 @@ def test_a_side_off_the_menu_fails_and_is_asked_again_by_the_next_command(
     for line in read_sheet(tmp_path / "r.xlsx", "Pairs"):
         assert (line["Value"] == "failed") == ("question 3?" in line["Query"])
     assert ended.code == 3
-    assert "add --retry-errors" in ended.err
+    assert "Add --retry-errors" in ended.err
     judge.always = None
     asked = len(judge.requests)
     ended = run_cli(*RUN, "--retry-errors", **azure(judge))
@@ -957,7 +957,7 @@ def test_a_pair_that_failed_in_a_shard_is_judged_again_and_nothing_else_is(
             overall(said, "the better one")
 
     judge.always = replying(fail)
-    assert "add --retry-errors" in rag_eval(*SHARDS, **azure(judge)).err
+    assert "Add --retry-errors" in rag_eval(*SHARDS, **azure(judge)).err
     found = run_of(tmp_path / "out/report.json")["head_to_head"]
     assert (found["failed"], found["pairs"][0]["queries"]) == (1, 23)
     judge.always = None
