@@ -76,7 +76,7 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     comparison.add(result("A", 2, flat(0.5)))
     assert comparison.changes() == ()
     assert change_lines(Findings({}, {}, None, changes=()), THIS_RUN, "old.xlsx") == [
-        "Compared with old.xlsx: no query is in both runs."
+        "Compared with old.xlsx: no query is in both runs equally often."
     ]
 
 

@@ -7,7 +7,7 @@ from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
-from rag_eval.results.paired import Change, Direction, common_words
+from rag_eval.results.paired import NO_COMMON, Change, Direction, common_words
 from rag_eval.results.summary import spent_header
 from rag_eval.texts.display import amount, decimals
 
@@ -71,9 +71,7 @@ def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str
     ]
     none = "" if lines else f" no significant change in {len(changes)} means."
     if not changes:
-        none = (
-            " no query has a score in both runs." if findings.spent_changes else " no query is in both runs."
-        )
+        none = " no query has a score in both runs." if findings.spent_changes else f" {NO_COMMON}."
     spent = [
         f"{change.bot}: mean {_named(change, facts)} {amount(change.before)} before, {amount(change.now)} now"
         f"{_range(change)}: {_displayed(change)} ({common_words(change.queries)})"

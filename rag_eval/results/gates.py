@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
-from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
+from rag_eval.results.paired import NO_COMMON, Change, CommonQueries, Direction, common_words
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import amount, counted, decimals
 
@@ -185,7 +185,7 @@ def _too_few(common: CommonQueries, min_common: float) -> str:
     if not common.before:
         return "not comparable: the baseline does not have this bot"
     if not common.both:
-        return "not comparable: no query is in both runs equally often"
+        return f"not comparable: {NO_COMMON}"
     if common.both >= min_common * common.before - 1e-9:
         return ""
     return (

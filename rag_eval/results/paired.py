@@ -183,6 +183,10 @@ class CommonQueries:
         return self.now - self.both
 
 
+NO_COMMON = "no query is in both runs equally often"
+"""Why nothing is compared; a query that comes more often in one of them is not."""
+
+
 def common_words(queries: int) -> str:
     """How many queries a change is over."""
     return counted(queries, "common query", "common queries")

@@ -37,7 +37,7 @@ from rag_eval.results.baseline import (
     numbered,
     text_digest,
 )
-from rag_eval.results.paired import Direction, PairedMeans, common_words, queries_words
+from rag_eval.results.paired import NO_COMMON, Direction, PairedMeans, common_words, queries_words
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.results.verdict import NOT_PREFERRED, PREFERRED, preference_words, strength_words
@@ -613,7 +613,7 @@ def changes_words(history: History) -> list[str]:
             f"Changes since {name_of(before)} are not tested: its values by case were missing or damaged."
         ]
     if not run.changes:
-        return [f"Changes since {name_of(before)} are not tested: no query is in both runs."]
+        return [f"Changes since {name_of(before)} are not tested: {NO_COMMON}."]
     claimed = [change for change in run.changes if change.direction in (Direction.BETTER, Direction.WORSE)]
     lines = [
         f"{change.bot}: {NAMES[change.name]} is significantly {change.direction.value} than in {name_of(before)}: "
