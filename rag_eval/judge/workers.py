@@ -122,6 +122,7 @@ class Workers:
         if request in self._under_way:  # else it was given up
             self._under_way.remove(request)
             self._settle(request)
+            request.future = None  # they hold each other, and with them every reply, until garbage is collected
 
     # In a worker thread
 

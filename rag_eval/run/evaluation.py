@@ -91,14 +91,18 @@ class Evaluation:
 
         What is cached are the replies that these will find in the store.
         """
-        counts = self._scheduler.counts
+        counts, sent = self._scheduler.counts, self.judges.judge.usage()
         answered, replies = dict(counts.answered), dict(counts.replies)
-        calls = Usage(
+        tasks = {
+            task: sent.by_task.get(task, TaskUsage()) + TaskUsage(number, replies.get(task, 0))
+            for task, number in answered.items()
+        }
+        return replace(
+            sent,
             calls=sum(answered.values()),
             cached=sum(replies.values()),
-            by_task={task: TaskUsage(number, replies.get(task, 0)) for task, number in answered.items()},
+            by_task={**sent.by_task, **tasks},
         )
-        return self.judges.judge.usage() + calls
 
     def stats(self) -> RunStats:
         """So far. The usage is that of all commands of the run."""

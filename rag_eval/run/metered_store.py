@@ -84,7 +84,8 @@ class RunAccount:
         now = self._now()
         if not now.requests:
             return ()
-        record = {"began": self.began, "usage": to_plain(self._before + now)}
+        usage = self._before + now if self._before.requests else now
+        record = {"began": self.began, "usage": to_plain(usage)}
         return (insertion("notes", (self._run, json.dumps(record))),)
 
 
