@@ -546,6 +546,8 @@ class RunFacts:
     """Id of the rubric; empty without one."""
     criteria: tuple[str, ...] = ()
     """Of the rubric, in its order."""
+    requirements: Mapping[str, str] = field(default_factory=dict)
+    """What the criteria demand, by their ids; not known of runs before they were recorded."""
     has_gold: bool = False
     """The sheet says which documents should have been retrieved, and which were."""
     has_history: bool = False

@@ -297,9 +297,9 @@ def test_the_sheet_shows_texts_and_a_list_of_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("first First FIRST 1 1st A a left erste Erster première", 1.0),
-        ("same tie Equal draw 0 neither gleich unentschieden égal", 0.5),
-        ("second Second. 2 B right zweite deuxième", 0.0),
+        ("first First FIRST 1 1.0 1st A a left erste Erster première", 1.0),
+        ("same tie Equal draw neither gleich unentschieden égal", 0.5),
+        ("second Second. 2 2.0 B right zweite deuxième", 0.0),
     ],
 )
 def test_honest_words_are_labels(words: str, value: float) -> None:
@@ -307,7 +307,7 @@ def test_honest_words_are_labels(words: str, value: float) -> None:
     assert parse_label("Cannot say", BETTER) is None
 
 
-@pytest.mark.parametrize("word", ["3", "0.5", "both bad", "Atlas", "yes", "1 fully", "-1"])
+@pytest.mark.parametrize("word", ["3", "0", "0.5", "both bad", "Atlas", "yes", "1 fully", "-1"])
 def test_other_words_are_no_labels(word: str) -> None:
     with pytest.raises(ValueError, match=f"'{word}' is not a label; expected first, same or second"):
         parse_label(word, BETTER)
@@ -402,7 +402,7 @@ def test_a_text_without_keys_or_with_wrong_ones_is_refused_by_name(tmp_path: Pat
         ReviewLabels.read([tmp_path / "b.csv"])
     (tmp_path / "c.csv").write_text(lines.replace("second", "the other"), encoding="utf-8")
     with pytest.raises(
-        TableError, match=r"c\.csv, row \d+, column C: 'the other' is not a label; expected first"
+        TableError, match=r"c\.csv, row \d+, column 'Your label': 'the other' is not a label; expected first"
     ):
         ReviewLabels.read([tmp_path / "c.csv"])
 

@@ -60,6 +60,7 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
         "prompts": "",
         "fallbacks": {},
         "strata": {},
+        "requirements": {},
         "spent_units": {},
         "sources": (),
     }

@@ -1,5 +1,6 @@
 """A review: which cases are drawn, the sheet that people fill, and what their labels say about the judge."""
 
+import csv
 import json
 import os
 import random
@@ -689,13 +690,19 @@ def test_a_criterion_is_answered_with_yes_or_no_and_a_tie_is_no_label(tmp_path: 
     )
     results = [replace(result, rubric=outcome) for result in run_of("A", 6)]
     sample = draw_sample(results, [METRIC, "polite"], 6)
-    facts = facts_of("A", 6, criteria=("polite",))
-    path = write_review(
-        tmp_path / "r.xlsx", Review(facts, results, sample, [METRIC, "polite"], ("anna", "ben"))
-    )
-    rules = load_workbook(path)["anna"].data_validations.dataValidation
-    assert len({rule.formula1 for rule in rules}) == 2
-    assert "Does the response meet the criterion 'polite'?" in {rule.prompt for rule in rules}
+    question = "Does the response meet the criterion 'polite'?"
+    for demanded in ("", "The tone is friendly."):
+        facts = facts_of("A", 6, criteria=("polite",), requirements={"polite": demanded} if demanded else {})
+        path = write_review(
+            tmp_path / "r.xlsx", Review(facts, results, sample, [METRIC, "polite"], ("anna", "ben"))
+        )
+        book = load_workbook(path)
+        rules = book["anna"].data_validations.dataValidation
+        assert len({rule.formula1 for rule in rules}) == 2
+        whole = f"{question} {demanded}".rstrip()
+        assert whole in {rule.prompt for rule in rules}
+        for sheet in ("anna", "Instructions"):
+            assert whole in {cell.value for cell in book[sheet]["B"]}
     fill(path, {"1/polite": "yes", "2/polite": "no", f"1/{METRIC}": "1 fully"})
     fill(path, {"1/polite": "no", "2/polite": "no", f"1/{METRIC}": "0.5 half"}, "ben")
     _, found = joined([path], results)
@@ -1810,6 +1817,48 @@ def test_labels_of_earlier_sheets_need_not_be_advised_again(rag_eval: Run, recor
         "(--cases).\n"
     )
     assert rag_eval(*words, "20", "-o", "enough.xlsx").err == ""
+
+
+def test_labels_drawn_from_all_rows_correct_nothing_of_a_run_that_ends_before(
+    run_cli: Run, rag_eval: Run, tmp_path: Path
+) -> None:
+    """Neither in the run nor in a report that is made of it again; labels of other rows than the run's say why, too."""
+    header, *rows = rows_of(60)
+    rows = [
+        [*row[:2], row[4] if number % 7 else "Nobody knows", "No idea", row[4]]
+        for number, row in enumerate(rows)
+    ]
+    run = judged(run_cli, tmp_path, [header, *rows])
+    rag_eval(
+        "review",
+        "run.json",
+        "-o",
+        "labels.xlsx",
+        "--cases",
+        "120",
+        "--metrics",
+        "answer_correctness",
+        "--raters",
+        "anna",
+    )
+    label_like_the_judge(run, tmp_path / "labels.xlsx", "anna")
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    words = ("--labels", "labels.xlsx", "--calibrate", "config.ini", "--csv")
+    whole = run_cli("in.xlsx", "-o", "whole.xlsx", *words, "whole")
+    assert "Also written: config.ini" in whole.out
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--until-clear", "--json", "ended.json", *words, "ended")
+    assert re.search(r"drawn from all 60 rows, and this run ended after \d+: no mean is corrected", ended.out)
+    again = run_cli("ended.json", "--report-only", "-o", "again.xlsx", *words, "again")
+    for run_of_few in (ended, again):
+        assert "not changed, since the labelled cases were not drawn from those of this run" in run_of_few.err
+    tables = [(tmp_path / name / "human-alignment.csv").read_text() for name in ("whole", "ended", "again")]
+    assert tables[1] == tables[2]
+    of_whole, of_few = (
+        {bool(line["Corrected mean"]) for line in csv.DictReader(table.lstrip("\ufeff").splitlines())}
+        for table in tables[:2]
+    )
+    assert (of_whole, of_few) == ({True, False}, {False})
 
 
 def test_no_more_cases_are_advised_than_can_be_labelled(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:

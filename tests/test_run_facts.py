@@ -111,6 +111,7 @@ def test_the_facts_of_an_llm_run(tmp_path: Path) -> None:
         further={"answer_coverage": "Answer Coverage"},
         rubric="support",
         criteria=("grounded", "direct"),
+        requirements={"grounded": "…", "direct": "…"},
         has_gold=True,
         has_labels=True,
         gold_ids=True,

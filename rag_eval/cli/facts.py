@@ -62,6 +62,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         further={metric.name: SCORE_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics},
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
+        requirements={metric.id: metric.rubric for metric in rubric.metrics} if rubric else {},
         has_gold=table.has_documents,
         has_history=bool(table.with_history),
         has_labels=HUMAN in roles,
@@ -125,6 +126,10 @@ _CUT = "Contexts cut to [limits] max_prompt_tokens before judging: {}."
 _CUT_HISTORY = "Earlier turns cut to [limits] max_history_tokens before judging, cases per bot: {}."
 
 
+_DRAWN_FROM_ALL = (
+    "The labelled cases were drawn from all {:,} rows, and this run ended after {:,}: no mean is corrected and no "
+    "threshold is implied. Create a review sheet from this run."
+)
 _CONVERSATIONS = (
     "Rows of one conversation belong together: intervals and tests of means resample conversations ({:,})."
 )
@@ -158,6 +163,10 @@ def facts_at_end(
         *_imbalance_notes(summary),
         *([_CONVERSATIONS.format(summary.conversations)] if summary.clusters is not None else []),
     )
+    ended = min(bot.total_queries for bot in summary.bots)
+    if facts.strata and ended < facts.rows:
+        notes += (_DRAWN_FROM_ALL.format(facts.rows, ended),)
+        facts = replace(facts, strata={bot: {} for bot in facts.strata})
     return replace(
         facts,
         seconds=stats.seconds,

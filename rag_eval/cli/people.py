@@ -95,10 +95,15 @@ class People:
                 f"{threshold.labels:,} labels ({bounds})"
             )
         if not found:
-            warn(
-                f"{self._calibrated}: not changed, since the labels imply no threshold; label more cases (20 of a "
-                "metric, 5 of them at 0.5 or higher and 5 below)"
+            is_drawn = any(facts.strata.values()) or not facts.strata
+            reason = (
+                "the labels imply no threshold; label more cases (20 of a metric, 5 of them at 0.5 or higher and 5 "
+                "below)"
+                if is_drawn
+                else "the labelled cases were not drawn from those of this run, as said above; create a review sheet from "
+                "this run, or give all its sheets"
             )
+            warn(f"{self._calibrated}: not changed, since {reason}")
             return
         values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
         text = with_values(self._calibrated, "thresholds", values)

@@ -122,7 +122,8 @@ class Workers:
         if request in self._under_way:  # else it was given up
             self._under_way.remove(request)
             self._settle(request)
-            request.future = None  # they hold each other, and with them every reply, until garbage is collected
+            # They hold each other, and with them every reply, until garbage is collected.
+            request.future = None
 
     # In a worker thread
 

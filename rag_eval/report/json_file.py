@@ -65,7 +65,7 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        unused = [] if facts.has_pair_labels else ["has_pair_labels"]
+        unused = [name for name in ("has_pair_labels", "requirements") if not getattr(facts, name)]
         run = _fields(facts, without=[*_ONLY_AT_THE_END, *unused]) | {"started": facts.started.isoformat()}
         start = {"format": RUN_FORMAT, "run": run, **provenance}
         with ExitStack() as undo:

@@ -77,8 +77,12 @@ _SHEET_NAME = 31
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
 
 
-def _question_of(measure: str) -> str:
-    return QUESTIONS.get(measure, f"Does the response meet the criterion '{shorten(measure, 100)}'?")
+def _question_of(measure: str, facts: RunFacts) -> str:
+    """Of a criterion with what it demands: the judge was told so as well."""
+    if measure in QUESTIONS:
+        return QUESTIONS[measure]
+    demanded = shorten(facts.requirements.get(measure, ""), 2_000)
+    return f"Does the response meet the criterion '{shorten(measure, 100)}'? {demanded}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,7 @@ class Review:
         return f"Row {case.row}, {shorten(case.bot, 80)}" if self.shows_scores else ""
 
     def question(self, drawn: Drawn, measure: str) -> str:
-        asked = _question_of(measure)
+        asked = _question_of(measure, self.facts)
         if self.shows_scores:
             asked += f" The judge says {scores_of(self.results[drawn.line], [measure])[measure]:.2f}."
         return asked
@@ -200,7 +204,7 @@ class PairReview(Review):
         return ""
 
     def question(self, drawn: Drawn, measure: str) -> str:
-        return _question_of(measure)
+        return _question_of(measure, self.facts)
 
     def scored(self, drawn: Drawn) -> list[str]:
         return [BETTER] if self.pairs[drawn.line].verdict.orders else []
@@ -275,7 +279,7 @@ class _ReviewBook:
         lines += [
             ("space", "", ""),
             ("heading", "Question", ""),
-            *(("name", _label(name), _question_of(name)) for name in measures),
+            *(("name", _label(name), _question_of(name, self._review.facts)) for name in measures),
         ]
         row = 0
         for look, first, second in lines:
@@ -437,7 +441,7 @@ class _RaterSheet:
             "validate": "list",
             "source": self._lists[_kind(measure)],
             "input_title": shorten(_label(measure), 32),
-            "input_message": shorten(_question_of(measure), 250),
+            "input_message": shorten(question, 250),
             "error_title": "Not a label",
             "error_message": "Choose a label from the list, or leave the cell empty.",
         }

@@ -188,7 +188,10 @@ class AlignmentTally:
         self._lines += state["lines"]
         self._row = state["row"]
 
-    def alignment(self) -> Alignment:
+    def alignment(self, *, is_whole: bool = True) -> Alignment:
+        """`is_whole`: whether all rows of the run were added. What is drawn from all is no sample of the first."""
+        if not is_whole:
+            self._strata = {bot: {} for bot in self._strata}
         labelled = [
             name for name in self._labels if any(pairs.has_labels for pairs in self._columns[name].values())
         ]

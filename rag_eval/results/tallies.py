@@ -148,6 +148,7 @@ class Tallies:
         return self._summarizer.summary(values_of)
 
     def findings(self, summary: Summary) -> Findings:
+        is_whole = all(bot.total_queries >= self._rows for bot in summary.bots)
         return find(
             summary,
             self._comparison.changes() if self._comparison else None,
@@ -160,7 +161,7 @@ class Tallies:
             not_comparable=self._comparison.not_comparable if self._comparison else "",
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
-            alignment=self._alignment.alignment() if self._alignment else None,
+            alignment=self._alignment.alignment(is_whole=is_whole) if self._alignment else None,
             flagged=tuple(self._flagged),
             worst=tuple(self._worst),
             noise=self._noise.deviations(),

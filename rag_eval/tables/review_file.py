@@ -145,7 +145,8 @@ class _Place(NamedTuple):
     column: str = "ABCDE"[LABEL]
 
     def __str__(self) -> str:
-        return f"{_named(self.file, self.sheet)}, row {self.row}, column {self.column}"
+        column = self.column if self.sheet else f"'{LABEL_HEADER}'"  # columns of a text may come in any order
+        return f"{_named(self.file, self.sheet)}, row {self.row}, column {column}"
 
 
 def _named(file: str, sheet: str) -> str:
@@ -513,17 +514,17 @@ def parse_label(text: str, measure: str) -> float | None:
 
 def _parse_preference(text: str, word: str) -> float:
     for label, words in _OTHER_WORDS.items():
-        if word.rstrip(".!") in (label, *words.split()):
+        if word.removesuffix(".0").rstrip(".!") in (label, *words.split()):
             return PREFERENCES[label]
     raise ValueError(f"{shorten(text, 60)!r} is not a label; expected first, same or second")
 
 
 _OTHER_WORDS = {
     "first": "1 1st a left erste erster erstes première premier primera primero prima primo eerste",
-    "same": "0 tie tied equal both neither draw none gleich unentschieden égal igual uguale gelijk",
+    "same": "tie tied equal both neither draw none gleich unentschieden égal igual uguale gelijk",
     "second": "2 2nd b right zweite zweiter zweites deuxième seconde segunda segundo seconda secondo tweede",
 }
-"""What else people write."""
+"""What else people write. Not 0, which is "same" where others are 1 and 2, and "first" where the other is 1."""
 
 
 def _contradiction(rater: str, case: str, measure: str, one: _GivenLabel, other: _GivenLabel) -> str:
