@@ -100,8 +100,8 @@ class People:
                 "the labels imply no threshold; label more cases (20 of a metric, 5 of them at 0.5 or higher and 5 "
                 "below)"
                 if is_drawn
-                else "the labelled cases were not drawn from those of this run, as said above; create a review sheet from "
-                "this run, or give all its sheets"
+                else "the labelled cases were not drawn from those of this run, as said above; create a review sheet "
+                "from this run, or give all its sheets"
             )
             warn(f"{self._calibrated}: not changed, since {reason}")
             return
