@@ -289,6 +289,40 @@ def test_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None
         ),
         ({"message": "temperature is not supported by this model"}, Parameter.TEMPERATURE),
         ({"message": "this model doesn't support temperature"}, Parameter.TEMPERATURE),
+        ({"message": "`temperature` is deprecated for this model."}, Parameter.TEMPERATURE),
+        ({"message": "invalid temperature: only 1 is allowed for this model"}, Parameter.TEMPERATURE),
+        ({"message": "Unrecognized request argument supplied: temperature"}, Parameter.TEMPERATURE),
+        ({"message": "temperature must be strictly positive"}, Parameter.TEMPERATURE),
+        (
+            {
+                "detail": [
+                    {
+                        "type": "extra_forbidden",
+                        "loc": ["body", "temperature"],
+                        "msg": "Extra inputs",
+                        "input": 0,
+                    }
+                ]
+            },
+            Parameter.TEMPERATURE,
+        ),
+        (
+            {
+                "detail": [
+                    {
+                        "type": "missing",
+                        "loc": ["body", "user"],
+                        "msg": "Field required",
+                        "input": "temperature",
+                    }
+                ]
+            },
+            None,
+        ),
+        ({"message": "temperature must be between 0 and 1"}, None),
+        ({"message": "Unrecognized request argument supplied: max_tokens"}, Parameter.MAX_TOKENS),
+        ({"message": "max_tokens must not exceed 4096, which is not allowed"}, None),
+        ({"message": "structured output is not supported for this model"}, Parameter.RESPONSE_FORMAT),
         (
             {
                 "message": "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'",
@@ -389,6 +423,24 @@ def is_reply(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
+    "parts",
+    [
+        [{"type": "text", "text": '{"n": 1}'}],
+        [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Two?"}]},
+            {"type": "text", "text": '{"n": 1}'},
+        ],
+        [{"type": "text", "text": '{"n"'}, {"type": "text", "text": ": 1}"}],
+    ],
+)
+def test_a_reply_that_comes_in_parts_is_their_text(parts: list[Any]) -> None:
+    body = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    found = read_body(json.dumps(body))
+    assert isinstance(found, Completion)
+    assert is_reply(found.content)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"n": 1}',
@@ -399,6 +451,8 @@ def is_reply(text: str) -> bool:
         '```json {"n": 1} ```',
         '<think>\nIs it {"n": 2}? No.\n</think>\n\n{"n": 1}',
         '<think></think>```json\n{"n": 1}\n```',
+        'Is it {"n": 2}? No.\n</think>\n\n{"n": 1}',
+        '<thinking>Two?</thinking>{"n": 1}',
         '{"n": 1, "parts": [{"share": 1}]}',
     ],
 )
@@ -413,6 +467,8 @@ def test_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
         "1",
         "null",
         "[]",
+        '{"n": 1}</think>',
+        '{"n": 2}</think>{"n": 1}',
         '[{"n": 1}]',
         '{"n": 1}{"n": 2}',
         '{"n": 1} {"n": 1}',

@@ -218,7 +218,7 @@ class ErrorBody:
         context, prompt, reply = _lengths(error)
         return cls(
             code=str(_first(error, "code")),
-            message=str(_first(error, "message", "detail")),
+            message=_said(_first(error, "message", "detail")),
             parameter=str(_first(error, "param")),
             type=str(_first(error, "type")),
             filtered=tuple(str(name) for name, hit in results.items() if mapping(hit).get("filtered")),
@@ -248,22 +248,43 @@ class ErrorBody:
 
     def refused_parameter(self) -> Parameter | None:
         """Which part of the request is not taken at all; a value that is merely too large is another matter."""
-        text = self.message.lower()
-        is_unsupported = (
-            "unsupported" in self.code
-            or re.search(r"(\bnot|n't) (\w+ )?support|unsupported", text) is not None
-        )
+        text = f"{self.parameter} {self.message}".lower()
+        is_unknown = "unsupported" in self.code or _UNKNOWN.search(text) is not None
         if re.search(r"use ['\"`]?max_completion_tokens", text):
             return Parameter.MAX_TOKENS
-        if self.parameter == "max_tokens" and is_unsupported:
+        if re.search(r"\bmax_tokens\b", text) and is_unknown and not _TOO_HIGH.search(text):
             return Parameter.MAX_TOKENS
-        if "temperature" in (self.parameter or text) and is_unsupported:
-            return Parameter.TEMPERATURE
-        if any(
-            word in f"{self.parameter} {text}" for word in ("response_format", "json_schema", "json_object")
+        # Whatever a server says of it but that it is too high: it takes this value no more than any other word says.
+        if (
+            (self.parameter or "temperature") == "temperature"
+            and "temperature" in text
+            and not _TOO_HIGH.search(text)
         ):
+            return Parameter.TEMPERATURE
+        if _OUTPUT_FORM.search(text):
             return Parameter.RESPONSE_FORMAT
         return None
+
+
+_UNKNOWN = re.compile(
+    r"(\bnot|n't) (\w+ )?(support|permit|allow|accept)|unsupported|unrecogni[sz]ed|unknown|unexpected|forbidden"
+    r"|deprecated"
+)
+_TOO_HIGH = re.compile(r"above|maximum|less than|at most|too (large|high|big)|between|exceed|<=")
+_OUTPUT_FORM = re.compile(
+    r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]outputs?|guided[_ ](json|decoding)"
+)
+"""Words for a form of the reply that not every server can be asked for."""
+
+
+def _said(message: Any) -> str:
+    """A message as text. FastAPI's are lists that quote what was sent, which is left out."""
+    if not isinstance(message, list):
+        return str(message)
+    parts = map(mapping, message)
+    return "; ".join(
+        f"{'.'.join(map(str, part.get('loc') or ()))} {part.get('msg', '')}".strip() for part in parts
+    )
 
 
 def _first(error: Mapping[str, Any], *names: str) -> Any:
@@ -365,15 +386,22 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
     if message.get("refusal"):
         words = one_line(str(message["refusal"]))[:200]
         return Fault(Action.REJECT, "refused", f"the judge refused: {words}", tokens=tokens)
-    content = message.get("content")
+    text = _text_of(message.get("content"))
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
-    text = content if isinstance(content, str) else ""
     return Completion(text, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+
+
+def _text_of(content: Any) -> str:
+    """Of a message, which may come in parts: thoughts and other kinds are no part of the text."""
+    if isinstance(content, list):
+        parts = map(mapping, content)
+        return "".join(str(part.get("text") or "") for part in parts if part.get("type", "text") == "text")
+    return content if isinstance(content, str) else ""
 
 
 def _cut(message: Mapping[str, Any], tokens: Tokens) -> Fault:
     """A reply that reached the token limit: because it needs more, or because it would never end."""
-    content, thoughts = (str(message.get(name) or "") for name in ("content", "reasoning_content"))
+    content, thoughts = (_text_of(message.get(name)) for name in ("content", "reasoning_content"))
     thinks = not content.strip() or (content.lstrip().startswith("<think>") and "</think>" not in content)
     end = (thoughts if thinks and thoughts else content)[-_LOOKED_AT:]
     # The same, said three times or more. Not so a list whose items differ.

@@ -55,7 +55,8 @@ def json_of(text: str) -> str:
     return fenced[1].strip() if fenced else text
 
 
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+# A template that begins the thoughts itself leaves only their end in the reply.
+_THOUGHTS = re.compile(r"\A\s*(?:<think(?:ing)?>|(?![{`<])).*?</think(?:ing)?>", re.DOTALL)
 _FENCE = re.compile(r"```(?:json\b)?((?:(?!```).)*)```", re.DOTALL | re.IGNORECASE)
 
 
