@@ -2708,3 +2708,35 @@ def test_a_line_can_be_read_alone() -> None:
         [number, "x" * number] for number in (0, 199, 200, 449)
     ]
     assert len(lines) == 450
+
+
+@pytest.mark.parametrize(
+    ("header", "named", "remedy"),
+    [
+        (["Query", "Bot_A", "Bot_A_Rating", "Bot_A_comments"], ["Bot_A_Rating", "Bot_A_comments"], "ignore"),
+        (["Query", "Bot_A", "Bot_A_tokens", "Bot_A_cost"], ["Bot_A_tokens"], "ignore"),
+        (["Query", "Bot Answer", "Bot Context"], ["Bot Context"], "context"),
+        (["Query", "Bot_ID", "Response"], ["Bot_ID"], "ignore"),
+    ],
+)
+def test_a_column_about_a_bot_is_judged_as_one_only_if_somebody_says_so(
+    tmp_path: Path, header: list[str], named: list[str], remedy: str
+) -> None:
+    cells = ["Is it here?", "It is here.", "100", "0.1"]
+    path = write_table(tmp_path / "in.csv", header, cells[: len(header)])
+    with pytest.raises(TableError) as caught:
+        read_table(path)
+    options = [f"'{each}={{}}'" if " " in each else f"{each}={{}}" for each in named]
+    for option in options:
+        assert f"add --map {option.format(remedy)}" in str(caught.value)
+        assert f"or --map {option.format('bot')} if it does contain responses" in str(caught.value)
+    roles = [Named(each, "bot", "--map") for each in named]
+    assert len(read_table(path, named=roles).bots) == len(named) + (header[1] not in named)
+
+
+def test_variants_of_a_bot_are_bots(tmp_path: Path) -> None:
+    names = ["A", "A_v2", "A_reasoning", "A_no_rating", "Context", "Rating"]
+    path = write_table(
+        tmp_path / "in.csv", ["Query", *(f"Bot_{name}" for name in names), "Context"], ["q", *names, "c"]
+    )
+    assert read_table(path).bots == tuple(names)

@@ -47,9 +47,11 @@ from rag_eval.tables.names import (
     called,
     folded,
     is_conversation,
+    is_no_bot,
     is_passage,
     joins_by_bar,
     likely_bots,
+    meaning_of,
     spendings_of,
     squeezed,
 )
@@ -82,6 +84,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
         *missing_roles(uses, claims, asked, rows, kept.values()),
         *map(Problem, _contradictions(uses, claims, asked)),
         *map(Problem, _too_many(uses, claims)),
+        *map(Problem, _no_bots(uses, claims, asked)),
         *map(Problem, _ambiguous_labels(uses, asked.criteria)),
         *map(Problem, unknown),
     ]
@@ -258,6 +261,29 @@ def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]
             f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses that names no bot; leave "
             f"it out, because column {(*named, *responses)[0]} names "
             f"{'the bots' if named or len(responses) > 1 else 'its bot'}"
+        )
+
+
+def _no_bots(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
+    """Columns with the prefix of a bot whose names say that they are about a bot, or about another one's responses."""
+    bots = {use.bot: use for use in _claiming(RESPONSE, uses, claims) if use.bot}
+    unused = (meaning_of(use.header, has_prefixed=False) for use in uses.values() if use.role == UNUSED)
+    has_context = any(role == CONTEXT for role, *_ in claims)
+    has_response = any(meaning and meaning.role == RESPONSE for meaning in unused)
+    for name, use in bots.items():
+        if asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
+            continue
+        others = (other for other in bots if other != name and is_no_bot(after_prefix(name, f"{other}_")))
+        whose = next(others, "")
+        meaning = None if whose else meaning_of(name, has_prefixed=True)
+        is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
+        if not whose and not (is_no_bot(name) and (has_response or (is_context and len(bots) > 1))):
+            continue
+        roles = [WORDS[meaning.role]] if meaning and meaning.role in WORDS else []
+        options = ", ".join(map_option(use, role) for role in (*roles, "ignore"))
+        yield (
+            f"column {use} is called like something about {whose or 'a bot'}, not like its responses; "
+            f"add {options}, or {map_option(use, 'bot')} if it does contain responses"
         )
 
 

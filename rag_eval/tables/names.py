@@ -678,6 +678,23 @@ _ABOUT = _with_plurals(
 """Words for what is known about a bot, a response or a query: `Model_Version`, `gpt4_score`, `Llama_prompt`."""
 
 
+_NO_NAME = _with_plurals(
+    (
+        "id", "uuid", "url", "link", "source", "citation", "date", "time", "timestamp", "duration", "latency", "token",
+        "cost", "price", "usage", "count", "length", "score", "rating", "rank", "grade", "verdict", "feedback",
+        "comment", "note", "remark", "rationale", "explanation", "justification", "confidence", "status", "error",
+        "context", "passage", "chunk", "document",
+    )
+)  # fmt: skip
+"""Those that no bot is called after the prefix, nor a variant of a bot: `Bot_Context`, `Bot_A_Rating`."""
+
+
+def is_no_bot(name: str) -> bool:
+    """Whether a name of a bot has nothing but words for what is known about one."""
+    words = _words_of(name)
+    return bool(words) and _NO_NAME.keys() >= {*words}
+
+
 def likely_bots(headers: Mapping[int, str], prefix: str) -> dict[int, str]:
     """The columns whose names give evidence of a bot, and which of the three kinds, the strongest."""
     found: dict[int, str] = {}
