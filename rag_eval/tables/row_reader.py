@@ -1,5 +1,6 @@
 """The cells of a row: checked, split into chunks, and kept. Collects what is wrong with them."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,6 +48,7 @@ from rag_eval.tables.remarks import (
     Missing,
     Remarks,
     Repeats,
+    first_ten,
 )
 from rag_eval.tables.rows import Lines
 from rag_eval.tables.spending import Amounts, differing_units
@@ -71,6 +73,14 @@ class _Context(NamedTuple):
     """It looks like a list, and is none."""
 
 
+_FEW_ROWS = 3
+"""In fewer, a column may well be blank."""
+_TOTAL = re.compile(
+    r"\s*(grand )?(totals?|sum|subtotal|averages?|mean|count|generated|exported|created|printed|summe|gesamt(summe)?"
+    r"|durchschnitt|mittelwert|anzahl|erstellt|somme|moyenne|nombre|totale?s?|suma|promedio|media|somma|gemiddelde|totaal"
+    r"|合計|总计|平均)\b(?!.*\?)",
+    re.IGNORECASE,
+)
 _NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
 
 
@@ -118,6 +128,10 @@ class RowReader:
         self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
+        self._with_chunks: set[int] = set()
+        """Columns of contexts that hold some."""
+        self._totals: list[int] = []
+        """Rows without a response whose query begins like a total or a note below a table."""
         self._decimals = decimals
         self._amounts: dict[str, Amounts] = {}
         """By the letter of a column with latency or cost."""
@@ -210,11 +224,12 @@ class RowReader:
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
         chunks = {index: each.chunks for index, each in zip(self._contexts, contexts, strict=True)}
-        for bot, index in columns.responses.items():
-            if index in missing:
-                continue
+        given = {bot: index for bot, index in columns.responses.items() if index not in missing}
+        for bot, index in given.items():
             habit = habit_of(texts[index], chunks.get(columns.contexts.get(bot, -1)))
             self.habits[bot] = self.habits.get(bot, Habit()).plus(habit)
+        if _TOTAL.match(texts[columns.query]) and not any(texts[index].strip() for index in given.values()):
+            self._totals.append(number)
         found: list[tuple[str, Any]] = [
             (texts[index], None if index in missing else texts[index]) for index in self._roles
         ]
@@ -323,6 +338,8 @@ class RowReader:
         yield from self._missing.warnings(len(self.lines))
         yield from self._remarks.warnings()
         yield from self._repeats.warnings()
+        if len(self.lines) >= _FEW_ROWS:
+            yield from self._blanks()
         for use in self.settled():
             amounts = self._amounts[use.letter]
             if amounts.fault:
@@ -333,6 +350,21 @@ class RowReader:
             yield (
                 f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
                 f"the first in {self._first_dropped}."
+            )
+
+    def _blanks(self) -> Iterator[str]:
+        """What is blank, counts against a bot, and may never have been meant to."""
+        for index in self._contexts:
+            if index not in self._with_chunks:
+                use = self.columns.used[index]
+                yield (
+                    f"Column {use} has no chunk in any row, which counts as nothing retrieved. If no context was "
+                    f"recorded, add {map_option(use, 'ignore')}."
+                )
+        if self._totals:
+            yield (
+                f"No bot has a response in row {first_ten(self._totals)}, whose query reads like a total or a note. "
+                "This counts against each bot; delete what is not a query."
             )
 
     def _text(self, number: int, index: int, cell: Cell) -> str:
@@ -379,6 +411,7 @@ class RowReader:
         self.chunks += len(found.chunks)
         if found.chunks:
             self.kinds[found.kind] += 1
+            self._with_chunks.add(index)
         return found
 
     def _split(self, text: str) -> _Context:
