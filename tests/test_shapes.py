@@ -2768,3 +2768,34 @@ def test_rows_that_read_like_a_total_and_contexts_that_are_all_blank_are_pointed
     assert read_table(tmp_path / "c.xlsx", named=named).warnings == ()
     for some in (blank[:2], [*blank, ["Why?", "It is.", "It is.", "Some."]]):
         assert read_table(write_table(tmp_path / "d.xlsx", [*header, "Context"], *some)).warnings == ()
+
+
+def test_a_bot_that_only_writes_the_ground_truth_is_pointed_out(tmp_path: Path) -> None:
+    truths = ["It is a hot drink.", "A bird that sings at night.", "They close at nine o'clock."]
+    rows = [[f"What about {number}?", truth, truth] for number, truth in enumerate(truths)]
+    header = ["Query", "Ground_Truth", "Bot_A"]
+    (warning,) = read_table(write_table(tmp_path / "a.csv", header, *rows)).warnings
+    assert warning == (
+        "Column 'Bot_A' (C) was read as the response of a bot, and is the ground truth, word for word, in every row. "
+        "Unless it is meant so, add --map Bot_A=ignore, and name the right column with --map COLUMN=bot."
+    )
+    for others in (
+        [*rows, ["Why?", "Because of the weather.", "Because of rain."]],
+        [["Which colour?", "red", "red"]] * 3,
+        rows[:2],
+    ):
+        found = read_table(write_table(tmp_path / "b.csv", header, *others)).warnings
+        assert not any("word for word" in each for each in found)
+
+
+def test_samples_of_the_evaluation_harness_name_the_filtered_response(tmp_path: Path) -> None:
+    lines = [
+        {"doc": {"question": f"Q{n}?", "answer": "Four weeks."}, "target": "Four weeks.", "resps": [[f"R{n}"]],
+         "filtered_resps": [f"R{n}"], "exact_match": 0.0}
+        for n in range(3)
+    ]  # fmt: skip
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    table = read_table(tmp_path / "samples.jsonl")
+    assert [(row.query, row.cases[0].reference, row.cases[0].response) for row in table.rows] == [
+        (f"Q{n}?", "Four weeks.", f"R{n}") for n in range(3)
+    ]

@@ -157,7 +157,7 @@ ANSWERS = (
     "model_answer", "model_response", "model_output", "llm_answer", "llm_response", "llm_output", "system_answer",
     "system_response", "system_output", "rag_answer", "rag_response", "ai_response", "ai_answer", "assistant_response",
     "chatbot_response", "final_answer", "completion", "hypothesis", "candidate_answer", "reply", "predictions",
-    "predicted_answers", "generated_answers", "model_answers", "responses", "completions",
+    "predicted_answers", "generated_answers", "model_answers", "responses", "completions", "filtered_resps",
 )  # fmt: skip
 """Names of a response where no column names a bot by its prefix."""
 ANSWER_ENDS = ("answer", "response", "output", "prediction")

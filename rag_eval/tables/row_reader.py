@@ -75,6 +75,8 @@ class _Context(NamedTuple):
 
 _FEW_ROWS = 3
 """In fewer, a column may well be blank."""
+_WORDY = 20
+"""Characters on average from which on no bot happens to write just the ground truth."""
 _TOTAL = re.compile(
     r"\s*(grand )?(totals?|sum|subtotal|averages?|mean|count|generated|exported|created|printed|summe|gesamt(summe)?"
     r"|durchschnitt|mittelwert|anzahl|erstellt|somme|moyenne|nombre|totale?s?|suma|promedio|media|somma|gemiddelde|totaal"
@@ -132,6 +134,8 @@ class RowReader:
         """Columns of contexts that hold some."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
+        self._copies: dict[int, tuple[int, int, int]] = {}
+        """By column of responses: how many are the ground truth of their row, of how many, and its characters."""
         self._decimals = decimals
         self._amounts: dict[str, Amounts] = {}
         """By the letter of a column with latency or cost."""
@@ -228,8 +232,7 @@ class RowReader:
         for bot, index in given.items():
             habit = habit_of(texts[index], chunks.get(columns.contexts.get(bot, -1)))
             self.habits[bot] = self.habits.get(bot, Habit()).plus(habit)
-        if _TOTAL.match(texts[columns.query]) and not any(texts[index].strip() for index in given.values()):
-            self._totals.append(number)
+        self._look_at(number, texts, given)
         found: list[tuple[str, Any]] = [
             (texts[index], None if index in missing else texts[index]) for index in self._roles
         ]
@@ -254,6 +257,18 @@ class RowReader:
         )
         values.append(talk)
         self.lines.add(values)
+
+    def _look_at(self, number: int, texts: Mapping[int, str], given: Mapping[str, int]) -> None:
+        """Whether a row reads like a total, and whether responses are copies of the ground truth."""
+        if _TOTAL.match(texts[self.columns.query]) and not any(
+            texts[index].strip() for index in given.values()
+        ):
+            self._totals.append(number)
+        truth = "" if self.columns.reference is None else texts[self.columns.reference].strip()
+        for index in given.values() if truth else ():
+            same, compared, length = self._copies.get(index, (0, 0, 0))
+            is_same = texts[index].strip() == truth
+            self._copies[index] = same + is_same, compared + 1, length + len(truth)
 
     def _take_failures(self, number: int, texts: Mapping[int, str], missing: Collection[int]) -> None:
         """The first column that tells of a failure counts for an empty response."""
@@ -360,6 +375,14 @@ class RowReader:
                 yield (
                     f"Column {use} has no chunk in any row, which counts as nothing retrieved. If no context was "
                     f"recorded, add {map_option(use, 'ignore')}."
+                )
+        for index, (same, compared, length) in self._copies.items():
+            if same == compared >= _FEW_ROWS and length >= _WORDY * compared:
+                use = self.columns.used[index]
+                yield (
+                    f"Column {use} was read as the response of a bot, and is the ground truth, word for word, in every "
+                    f"row. Unless it is meant so, add {map_option(use, 'ignore')}, and name the right column with "
+                    "--map COLUMN=bot."
                 )
         if self._totals:
             yield (
