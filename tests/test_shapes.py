@@ -2799,3 +2799,28 @@ def test_samples_of_the_evaluation_harness_name_the_filtered_response(tmp_path: 
     assert [(row.query, row.cases[0].reference, row.cases[0].response) for row in table.rows] == [
         (f"Q{n}?", "Four weeks.", f"R{n}") for n in range(3)
     ]
+
+
+def test_each_bot_has_the_context_that_stands_next_to_its_answer(tmp_path: Path) -> None:
+    bots = {name: {"answer": f"It is {name}.", "contexts": [f"Seen by {name}."]} for name in "AB"}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"query": "What?", "bots": bots}) + "\n")
+    with pytest.raises(TableError) as caught:
+        read_table(tmp_path / "a.jsonl")
+    assert "context" not in str(caught.value), "only the responses are in doubt"
+    names = ["bots.A.answer", "bots.B.answer"]
+    for shared in ([], [Named("bots.A.contexts", "context", "--map")]):
+        table = read_table(
+            tmp_path / "a.jsonl", named=[*(Named(each, "bot", "--map") for each in names), *shared]
+        )
+        (row,) = table.rows
+        assert [(case.bot, case.response, case.chunks) for case in row.cases] == [
+            (f"bots.{name}.answer", f"It is {name}.", (f"Seen by {name}.",)) for name in "AB"
+        ]
+
+
+def test_a_context_next_to_all_answers_is_of_all_of_them(tmp_path: Path) -> None:
+    record = {"query": "What?", "out": {"gpt4": "One.", "claude": "Two.", "contexts": ["Three."]}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
+    named = [Named(f"out.{name}", "bot", "--map") for name in ("gpt4", "claude")]
+    (row,) = read_table(tmp_path / "a.jsonl", named=named).rows
+    assert [case.chunks for case in row.cases] == [("Three.",), ("Three.",)]

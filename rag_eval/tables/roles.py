@@ -96,6 +96,7 @@ def column_uses(
     _take_own_names(columns.values(), asked)
     _take_meanings(columns.values())
     _name_bots(columns.values(), asked)
+    _take_siblings(columns.values())
     problems += _take_spending(columns, asked, why_no_amounts)
     owners = _owners(columns, asked.prefix)
     uses = {}
@@ -312,6 +313,21 @@ def _name_bots(columns: Collection[_Column], asked: Asked) -> None:
     for each in columns:
         if len(responses) > 1 and each.role == BOT and not each.given:
             each.role = UNUSED
+
+
+def _take_siblings(columns: Collection[_Column]) -> None:
+    """What was retrieved for the only response of an object is in that object, if other responses are in others."""
+    objects: dict[str, list[str]] = defaultdict(list)
+    for each in columns:
+        if each.role == RESPONSE:
+            objects[each.header.rpartition(".")[0]].append(each.owner)
+    for each in columns if len(objects) > 1 else ():
+        parent, _, field = each.header.rpartition(".")
+        owners = objects.get(parent, [])
+        if parent and len(owners) == 1 and not each.given and not each.owner:
+            role = _role_of_field(field)
+            if role in (CONTEXT, RETRIEVED):
+                each.role, each.owner, each.why = role, owners[0], ""
 
 
 def _take_spending(
