@@ -89,6 +89,7 @@ OTHER_LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "bonne réponse", "bonnes réponses", "réponse exacte", "réponse idéale", "vérité terrain", "attendu",
             "Referenz", "Referenzantwort", "erwartete Antwort", "erwartete Ausgabe", "Musterantwort", "Musterlösung",
             "Soll", "Soll-Antwort", "korrekte Antwort", "richtige Antwort", "ideale Antwort", "Zielantwort",
+            "Antwort (erwartet)", "Antwort (Soll)",
             "Goldstandard",
             "referencia", "respuesta de referencia", "respuesta esperada", "respuestas esperadas",
             "respuesta correcta", "respuesta ideal", "verdad de referencia",
@@ -120,6 +121,7 @@ OTHER_LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "sortie",
             "Antwort", "Antworten", "generierte Antwort", "Bot-Antwort", "Chatbot-Antwort", "Modellantwort",
             "Systemantwort", "KI-Antwort", "Antwort des Bots", "Antwort des Chatbots", "Antwort des Modells", "Ausgabe",
+            "Ist-Antwort", "tatsächliche Antwort", "Antwort (Bot)", "Antwort (Ist)",
             "respuesta", "respuestas", "respuesta generada", "respuesta del bot", "respuesta del chatbot",
             "respuesta del modelo", "salida",
             "resposta", "respostas", "resposta gerada", "resposta do bot", "resposta do chatbot", "resposta do modelo",
@@ -673,6 +675,7 @@ _ABOUT = _with_plurals(
         "context", "passage", "chunk", "document", "doc", "retrieved", "retrieval", "evidence", "snippet",
         "description", "metadata", "info", "data", "hash", "distractor", "negative", "hint", "paraphrase", "keyword",
         "embedding", "difficulty", "level", "split", "comparison", "compared", "difference", "diff", "mood", "emotion",
+        "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege",
     )
 )  # fmt: skip
 """Words for what is known about a bot, a response or a query: `Model_Version`, `gpt4_score`, `Llama_prompt`."""
