@@ -261,6 +261,7 @@ def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]
             f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses that names no bot; leave "
             f"it out, because column {(*named, *responses)[0]} names "
             f"{'the bots' if named or len(responses) > 1 else 'its bot'}"
+            + (f", or add {map_option(named[0], 'ignore')}" if named else "")
         )
 
 
