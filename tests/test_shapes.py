@@ -1869,6 +1869,38 @@ def test_a_number_in_another_notation_is_not_compared_with_numbers_as_a_text(
     assert len([*selection.chosen("a.csv", ["Query"], iter([(2, ["€€"])]))]) == 1
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("a < 0.5", [2, 3, 7]),
+        ("a >= 0.5", [4, 5, 6]),
+        ("a = 0.5", [4]),
+        ("a > 10", [5, 6]),
+        ("a ~ ,5", [4, 5, 9]),
+    ],
+)
+def test_a_cell_with_a_decimal_comma_is_a_number(condition: str, rows: list[int]) -> None:
+    cells = ["0", "0,25", "0,5", "10,5", "1234,125", "-,75", "soon", "0,5 or so"]
+    selection = Selection.parse(None, None, [condition])
+    numbered = ((number, [cell]) for number, cell in enumerate(cells, 2))
+    assert [number for number, _ in selection.chosen("a.csv", ["a"], numbered)] == rows
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_refused"), [("1,234", True), ("1,234,567", True), ("0,234", False), ("1,23", False)]
+)
+def test_a_number_that_may_be_one_of_two_is_not_compared(cell: str, is_refused: bool) -> None:
+    for operator, refuses in ((">", True), ("=", False), ("~", False)):
+        rows = Selection.parse(None, None, [f"a {operator} 9"]).chosen("a.csv", ["a"], iter([(2, [cell])]))
+        if is_refused and refuses:
+            with pytest.raises(
+                TableError, match=r"a\.csv, row 2: --where: '1,234.* may have a decimal comma or marks"
+            ):
+                next(rows, None)
+        else:
+            assert next(rows, None) is None
+
+
 @pytest.mark.parametrize("value", ["2026-01-31", "10:30", "v2", "2nd of May", "2nd", "Q1", "2a", "1.10.3"])
 def test_a_text_with_digits_is_compared_as_one(value: str) -> None:
     (condition,) = Selection.parse(None, None, [f"a > {value}"]).where

@@ -62,6 +62,8 @@ class Condition(NamedTuple):
         if self.operator == "~":
             return self.value.casefold() in cell.casefold()
         ours, theirs = _number(cell), _number(self.value)
+        if theirs is not None and _DECIMAL_COMMA.fullmatch(cell.strip()):
+            ours = _number(cell.replace(",", "."))
         if ours is not None and theirs is not None:
             return _COMPARED[self.operator](_order(ours, theirs))
         is_ordered = self.operator not in ("=", "!=")
@@ -85,6 +87,11 @@ _OTHER_NUMBER = re.compile(
 )
 """With a decimal comma, marks between thousands, or a unit; neither a version such as 1.10.3 nor a level such as 2a."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:0?,\d+|\d{4,},\d+|\d+,(?:\d{1,2}|\d{4,}))", re.ASCII)
+_DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
+"""1,234 is a number of 1 or of 1000, depending on who wrote it."""
 
 
 def _number(text: str) -> float | None:
@@ -138,6 +145,8 @@ class Selection:
         conditions = [(self._column(place, header, each), each) for each in self.where]
         for column, each in conditions:
             rows = _with_texts(rows, place, column, each) if each.is_miswritten else rows
+            is_of_order = each.operator in ("<", "<=", ">", ">=") and _number(each.value) is not None
+            rows = _without_doubt(rows, place, column, each) if is_of_order else rows
         return (
             (number, cells)
             for number, cells in rows
@@ -169,6 +178,20 @@ def _with_texts(
             raise TableError(
                 f"{place}, row {number}: --where: {condition.value[:40]!r} cannot be compared with {cell}, a number of "
                 f"'{condition.column[:60]}'; write it as a number such as 0.5 or 1000, without a unit"
+            )
+        yield number, cells
+
+
+def _without_doubt(
+    rows: Iterator[tuple[int, Sequence[Cell]]], place: str, column: int, condition: Condition
+) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The rows, unless a number in this column can be read in two ways."""
+    for number, cells in rows:
+        cell = cell_at(cells, column)
+        if isinstance(cell, str) and _DOUBTFUL.fullmatch(cell.strip()):
+            raise TableError(
+                f"{place}, row {number}: --where: '{cell[:40]}' in '{condition.column[:60]}' may have a decimal comma "
+                "or marks between thousands; write it with a decimal point, or without marks"
             )
         yield number, cells
 
