@@ -2805,18 +2805,20 @@ def test_rows_that_read_like_a_total_and_contexts_that_are_all_blank_are_pointed
 def test_a_bot_that_only_writes_the_ground_truth_is_pointed_out(tmp_path: Path) -> None:
     truths = ["It is a hot drink.", "A bird that sings at night.", "They close at nine o'clock."]
     rows = [[f"What about {number}?", truth, truth] for number, truth in enumerate(truths)]
-    header = ["Query", "Ground_Truth", "Bot_A"]
+    header = ["Query", "Ground_Truth", "answer"]
     (warning,) = read_table(write_table(tmp_path / "a.csv", header, *rows)).warnings
     assert warning == (
-        "Column 'Bot_A' (C) was read as the response of a bot, and is the ground truth, word for word, in every row. "
-        "Unless it is meant so, add --map Bot_A=ignore, and name the right column with --map COLUMN=bot."
+        "Column 'answer' (C) was read as the response of a bot, and is the ground truth, word for word, in every row. "
+        "Unless it is meant so, add --map answer=ignore, and name the right column with --map COLUMN=bot."
     )
     for others in (
         [*rows, ["Why?", "Because of the weather.", "Because of rain."]],
         [["Which colour?", "red", "red"]] * 3,
         rows[:2],
+        [["Query", "Ground_Truth", "Bot_A"], *rows],
     ):
-        found = read_table(write_table(tmp_path / "b.csv", header, *others)).warnings
+        whole = others if others[0][0] == "Query" else [header, *others]
+        found = read_table(write_table(tmp_path / "b.csv", *whole)).warnings
         assert not any("word for word" in each for each in found)
 
 

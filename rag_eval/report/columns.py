@@ -173,6 +173,12 @@ _ABOUT_FLAGS = (
 
 def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[BotSummary]]:
     """Sheet "Bot Summary": one line a bot, over all its own cases."""
+    judged_in_part = any(bot.rqs.failed for bot in summary.bots)
+
+    def modes(header: str, width: float, mode: FailureMode) -> Column[BotSummary]:
+        about = _ABOUT_MODES if judged_in_part else ""
+        return Column(header, width, _count_of(mode, facts, findings), about=about)
+
     columns: list[Column[BotSummary]] = [
         plain_column("Bot", name_width(facts), Look.NAME, lambda bot: bot.bot),
         plain_column(
@@ -185,9 +191,9 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
         mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
         Column("Toxic Queries", NUMBER_WIDTH, _toxic_cell),
         plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.total_queries),
-        Column("Retrieval Failures", NUMBER_WIDTH, _count_of(FailureMode.RETRIEVAL_FAILURE, facts, findings)),
-        Column("Hallucinations", 8.5, _count_of(FailureMode.HALLUCINATION, facts, findings)),
-        Column("Low Quality", NUMBER_WIDTH, _count_of(FailureMode.LOW_QUALITY, facts, findings)),
+        modes("Retrieval Failures", NUMBER_WIDTH, FailureMode.RETRIEVAL_FAILURE),
+        modes("Hallucinations", 8.5, FailureMode.HALLUCINATION),
+        modes("Low Quality", NUMBER_WIDTH, FailureMode.LOW_QUALITY),
         plain_column("Empty Contexts", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_contexts),
         plain_column("Empty Answers", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_answers),
         plain_column(
@@ -209,7 +215,7 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
             _ABOUT_INTERVAL.format(summary.evidence[1]),
         ),
     ]
-    if any(bot.rqs.failed for bot in summary.bots):
+    if judged_in_part:
         columns += [
             plain_column(
                 "Lowest possible",
@@ -459,6 +465,9 @@ _ABOUT_RQS = (
     "Empty if a metric that applies could not be scored."
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
+_ABOUT_MODES = (
+    "Those of queries that were judged in part included; the shares in % are of queries judged in full."
+)
 _ABOUT_NOT_ASKED = "Queries that the input has no response of this bot to. Only Total Queries counts them."
 _ABOUT_NOT_JUDGED = (
     "Queries without an RQS because the judge failed on a metric. No mean of RQS counts them. Their Failure Mode is "

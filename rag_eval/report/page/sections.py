@@ -288,7 +288,11 @@ def _card(
         if bot.rqs_values
         else ""
     )
-    causes = _causes(findings.causes_of(bot.bot), index) if bot.judged_queries else _NOT_JUDGED
+    known = findings.causes_of(bot.bot)
+    causes = _causes(known, index) if bot.judged_queries else _NOT_JUDGED
+    halves = known.failures - bot.failed_queries if known and bot.judged_queries else 0
+    if halves > 0:
+        modes.append(f'<li class="dim"><small>{halves:,} more failures were judged in part</small></li>')
     return (
         f'<article class="card"><h3><bdi>{name}</bdi></h3>{causes}'
         f'<div class="pair"><ul class="modes">{"".join(modes)}</ul>{chart}</div></article>'
