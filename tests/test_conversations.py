@@ -16,6 +16,7 @@ from files import write_table
 from openpyxl import load_workbook
 from report_cases import facts_of
 
+from rag_eval.cli.facts import conversation_notes
 from rag_eval.errors import NOT_RUN, TableError
 from rag_eval.frames import evaluate
 from rag_eval.records import (
@@ -1199,7 +1200,7 @@ def test_a_conversation_counts_as_one_however_many_rows_it_has() -> None:
 def test_ids_that_no_two_rows_share_change_nothing() -> None:
     rows = talks(0.1, 1)
     alone, with_ids = (folded(results_of(rows, with_ids=with_ids)) for with_ids in (False, True))
-    assert (alone.clusters, with_ids.clusters, with_ids.conversations) == (None, None, 0)
+    assert (alone.clusters, with_ids.clusters) == (None, None)
     assert find(alone) == find(with_ids)
 
 
@@ -1207,7 +1208,11 @@ def test_rows_without_a_conversation_are_clusters_of_their_own() -> None:
     rows = [*talks(0.1, 3, count=4), *(("", a, b) for _, a, b in talks(0.1, 1, count=5, seed=4))]
     summary = folded(results_of(rows))
     assert summary.clusters is not None
-    assert (len({*summary.clusters}), summary.conversations) == (9, 4)
+    assert summary.evidence == (9, "conversations")
+    assert [*conversation_notes(summary)] == [
+        "Rows of one conversation belong together: intervals and tests of means resample conversations (9; a row "
+        "without one counts as one)."
+    ]
 
 
 def test_fewer_than_five_conversations_have_no_interval() -> None:

@@ -1869,6 +1869,17 @@ def test_no_more_cases_are_advised_than_can_be_labelled(run_cli: Run, rag_eval: 
     assert rag_eval("review", "run.json", "-o", "all.xlsx", "--cases", "48", "--suspicious", "0.5").err == ""
 
 
+def test_cases_are_not_advised_for_suspicious_ones_that_there_are_not(
+    run_cli: Run, rag_eval: Run, tmp_path: Path
+) -> None:
+    """With one measure no two can disagree, so that nothing is suspicious and all cases are drawn at random."""
+    judged(run_cli, tmp_path, rows_of(60))
+    words = ("review", "run.json", "--metrics", "faithfulness", "--suspicious", "0.3", "--cases")
+    few = rag_eval(*words, "30", "-o", "few.xlsx")
+    assert "A, B will have fewer. About 40 cases are enough (--cases)." in few.err
+    assert rag_eval(*words, "40", "-o", "enough.xlsx").err == ""
+
+
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
     without_scores(recorded, "AB", "faithfulness", range(2, 32))
     ended = rag_eval("review", "run.json", "--metrics", "Faithfulness")

@@ -131,12 +131,19 @@ _DRAWN_FROM_ALL = (
     "threshold is implied. Create a review sheet from this run."
 )
 _CONVERSATIONS = (
-    "Rows of one conversation belong together: intervals and tests of means resample conversations ({:,})."
+    "Rows of one conversation belong together: intervals and tests of means resample conversations ({:,}{})."
 )
 
 
 def _by_bot(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{bot} {count}" for bot, count in counts.items())
+
+
+def conversation_notes(summary: "Summary") -> Iterator[str]:
+    """That rows are not independent, and how many units are; none if no conversation has several rows."""
+    if summary.clusters is not None:
+        alone = "; a row without one counts as one" if any(each < 0 for each in summary.clusters) else ""
+        yield _CONVERSATIONS.format(summary.evidence[0], alone)
 
 
 def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
@@ -161,7 +168,7 @@ def facts_at_end(
         *outdated_notes(stats.outdated),
         *([redactor.summary()] if redactor else []),
         *_imbalance_notes(summary),
-        *([_CONVERSATIONS.format(summary.conversations)] if summary.clusters is not None else []),
+        *conversation_notes(summary),
     )
     ended = min(bot.total_queries for bot in summary.bots)
     if facts.strata and ended < facts.rows:

@@ -44,16 +44,22 @@ def advice(review: Review, suspicious: float) -> Iterator[str]:
     few = dict.fromkeys(place for place in possible if labels[place] < FEWEST_LABELS)
     if few:
         needed = max(_needed(review, place, FEWEST_LABELS) for place in possible)
-        undrawn = review.sample.left + len(review.sample.cases)
-        number = min(
-            ceil(needed / (1 - suspicious)), undrawn
-        )  # of all there are, every one is drawn at random
         new = "new " if review.before else ""
         yield (
-            f"{rule}; {_listed(review, few)} will have fewer. About {number:,} {new}"
-            f"{review.noun}s are enough (--cases)."
+            f"{rule}; {_listed(review, few)} will have fewer. About {_with_suspicious(review, needed, suspicious):,} "
+            f"{new}{review.noun}s are enough (--cases)."
         )
     yield from _of_few_conversations(review, drawn, [place for place in possible if place not in few])
+
+
+def _with_suspicious(review: Review, needed: int, share: float) -> int:
+    """How many cases a sheet must have so that `needed` of them are random, beside this share of suspicious ones."""
+    drawn = review.sample.cases
+    odd = sum(not case.stratum for case in drawn)
+    number = (
+        needed + odd if odd < round(len(drawn) * share) else ceil(needed / (1 - share))
+    )  # or there are no more
+    return min(number, review.sample.left + len(drawn))  # of all there are, every one is drawn at random
 
 
 def _of_few_conversations(review: Review, drawn: Sequence[Drawn], places: Sequence[_Place]) -> Iterator[str]:

@@ -185,8 +185,6 @@ class Summary:
     several rows."""
     gapped_clusters: Sequence[int] | None = field(repr=False)
     """The same of `gapped_rqs`."""
-    conversations: int
-    """Conversations with rows, in a run with `clusters`."""
     reached: int
     """Rows that a run with planned looks came to, whether or not their judge failed."""
     seen: Seen | None
@@ -313,7 +311,6 @@ class Summarizer:
             },
             clusters=self._bots[ranked[0]].clusters(common) if ranked else None,
             gapped_clusters=self._bots[ranked[0]].clusters(expected) if ranked else None,
-            conversations=max((columns.conversations() for columns in self._bots.values()), default=0),
             spent_clusters=next((each.clusters(range(each.cases)) for each in self._bots.values()), None),
             reached=reached,
             seen=Seen.of(self._keys, common, looks) if self._looks else None,
@@ -516,10 +513,6 @@ class _BotColumns:
         chosen = self._values.column(name) if rows is None else self.chosen(name, rows)
         is_there = ~np.isnan(np.frombuffer(chosen)) if chosen else np.zeros(0, dtype=bool)
         return chosen if is_there.all() else array("d", np.frombuffer(chosen)[is_there].tobytes())
-
-    def conversations(self) -> int:
-        """How many conversations have cases; 0 if none has several."""
-        return len({*self._conversations} - {0}) if self._has_clusters() else 0
 
     def clusters(self, rows: Sequence[int]) -> "array[int] | None":
         """Of each of the rows: the number of its conversation, or another one of its own; None without clusters."""
