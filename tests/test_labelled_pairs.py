@@ -43,7 +43,7 @@ from rag_eval.report.review_sheet import PairReview, write_review
 from rag_eval.results.head_to_head import HeadToHead, PairTally
 from rag_eval.results.labelled_pairs import LabelledPair, agreements, corrected_rate
 from rag_eval.results.sampling import draw_pairs, pairs_of
-from rag_eval.results.verdict import _not_confirmed, labelled_words
+from rag_eval.results.verdict import _not_confirmed, labelled_words, preference_words
 from rag_eval.tables.review_file import BETTER, ReviewLabels, parse_label
 
 SCHEMA = json.loads(
@@ -456,6 +456,11 @@ def test_labels_of_more_pairs_than_the_run_has_give_no_win_rate(tmp_path: Path) 
     ]
     people = people_of(compared(found))
     assert (people.win_rate, people.queries, people.agreement.count) == (None, 0, 25)
+    assert preference_words(people) == "no random labels"
+    assert (
+        "Labels: no corrected win rate for Atlas and Birch; none of the labelled pairs was drawn at random"
+        in " ".join(labelled_words(compared(found)))
+    )
 
 
 # Figures

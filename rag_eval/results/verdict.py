@@ -739,7 +739,7 @@ def strength_words(strength: "Strength", found: "HeadToHead") -> str:
 def preference_words(pair: "PairSummary | LabelledPair", found: "HeadToHead | None" = None) -> str:
     """The verdict on two bots for a cell beside their figures: that of people, or of the judge, whom `found` shows."""
     if pair.win_rate is None:
-        return "not judged"
+        return "not judged" if found else "no random labels"
     if found and found.trust.problem:
         return _UNFIT
     if few := _too_few(pair):
@@ -809,12 +809,20 @@ def labelled_words(found: "HeadToHead | None") -> Iterator[str]:
 
 def _uncorrected_words(pairs: "Sequence[PairSummary]") -> Iterator[str]:
     """Why a corrected win rate is missing, for all labelled bots at once."""
-    missing: dict[str, list[str]] = {"labels": [], "conversations": [], "": []}
+    missing: dict[str, list[str]] = {"random labels": [], "labels": [], "conversations": [], "": []}
     for pair in pairs:
         if pair.people and not pair.people.corrected:
             bots = f"{_short(pair.one)} and {_short(pair.other)} ({pair.people.queries:,})"
             few = "labels" if pair.people.queries < FEWEST_LABELS else _too_few(pair.people)
-            missing[few].append(bots)
+            is_drawn = pair.people.queries or not pair.people.agreement.count
+            missing[few if is_drawn else "random labels"].append(
+                bots if is_drawn else bots.rpartition(" (")[0]
+            )
+    if missing["random labels"]:
+        yield (
+            f"Labels: no corrected win rate for {enumerated(missing['random labels'])}; none of the labelled pairs was "
+            "drawn at random from those of this run."
+        )
     if missing["labels"]:
         yield (
             f"Labels: a corrected win rate needs {FEWEST_LABELS} labelled queries of two bots; too few for "
