@@ -308,7 +308,16 @@ def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
         if len(indexes) == 1:
             continue
         first, word, choice = uses[indexes[0]], WORDS.get(role, ""), ""
-        if word and not bot and not metric:
+        if len({uses[index].header for index in indexes}) < len(
+            indexes
+        ):  # no option tells one from the other
+            own = next((use.bot for use in uses.values() if use.role == RESPONSE and use.bot), "")
+            choice = (
+                f"; one that is of a bot alone is called like Context_{own}"
+                if role == CONTEXT and own
+                else ""
+            )
+        elif word and not bot and not metric:
             choice = (
                 f", or choose one with {map_option(first, word)} ({word} = {first.header[:60]} in [columns])"
             )

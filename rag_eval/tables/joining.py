@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rag_eval.errors import InputError
-from rag_eval.records import SPENT_LABELS, Row
+from rag_eval.records import SPENT_LABELS, TOXICITY, Row
+from rag_eval.tables.names import HUMAN
 from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table
 
@@ -43,7 +44,7 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
         rows=rows,
         columns=(
             *table.columns,
-            *(use for use in earlier.columns if use.role in SPENT_LABELS and use.role not in known),
+            *(use for use in earlier.columns if use.role in (*SPENT_LABELS, HUMAN) and use.role not in known),
         ),
         bots=(*table.bots, *(f"{bot}{_OLD}" for bot in earlier.bots)),
         warnings=(*table.warnings, *(f"{earlier.path.name}: {each}" for each in earlier.warnings), note),
@@ -86,7 +87,11 @@ def _joined(table: Table, waiting: dict[tuple[str, ...], list[Row]], key: _Key) 
                 bot=f"{case.bot}{_OLD}",
                 query=row.query,
                 columns=first.columns,
-                human={},
+                human={
+                    name: value
+                    for name, value in case.human.items()
+                    if name not in first.human or name != TOXICITY
+                },
                 source=first.source,
                 source_row=first.source_row,
             )
