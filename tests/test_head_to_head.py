@@ -663,6 +663,25 @@ def test_a_run_that_stops_when_clear_is_compared_afterwards(
 
 
 @pytest.mark.slow
+def test_the_labels_of_an_earlier_file_are_those_of_its_bots(run_cli: Run, tmp_path: Path) -> None:
+    """A label of the query is not counted twice."""
+    header = ["Query", "Bot_A", "Context", "Human_Faithfulness", "Human_Toxicity"]
+    for name, value in (("new", 1.0), ("old", 0.0)):
+        rows = [[f"q{n}?", f"Fact {n}.", f"Fact {n}.", value, 0.0] for n in range(4)]
+        write_table(tmp_path / f"{name}.csv", header, *rows)
+    write_table(
+        tmp_path / "bare.csv", header[:3], *([f"q{n}?", f"Fact {n}.", f"Fact {n}."] for n in range(4))
+    )
+    words = ("--against", "old.csv", "--judge", "offline", "-o", "r.xlsx")
+    for new, means in (("new.csv", {"A": 1.0, "A (old)": 0.0}), ("bare.csv", {"A (old)": 0.0})):
+        assert run_cli(new, *words).code == 0
+        lines = read_sheet(tmp_path / "r.xlsx", "Human Alignment")
+        found = {line["Bot"]: line["Human mean"] for line in lines if line["Measure"] == "Faithfulness"}
+        assert {bot: mean for bot, mean in found.items() if bot != "All bots"} == means
+        (toxicity,) = (line for line in lines if line["Measure"] == "Input Toxicity")
+        assert toxicity["Cases"] == 4
+
+
 def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
     assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json").code == 0

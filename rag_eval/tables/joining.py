@@ -79,6 +79,7 @@ def _joined(table: Table, waiting: dict[tuple[str, ...], list[Row]], key: _Key) 
             continue
         first, its = row.cases[0], found.pop().cases
         reference = first.reference or its[0].reference
+        of_query = {TOXICITY} & first.human.keys()  # what people said of the query is said once
         gold_ids = first.gold_ids or its[0].gold_ids or first.gold_ids
         cases = (
             replace(
@@ -87,11 +88,7 @@ def _joined(table: Table, waiting: dict[tuple[str, ...], list[Row]], key: _Key) 
                 bot=f"{case.bot}{_OLD}",
                 query=row.query,
                 columns=first.columns,
-                human={
-                    name: value
-                    for name, value in case.human.items()
-                    if name not in first.human or name != TOXICITY
-                },
+                human={name: case.human[name] for name in case.human if name not in of_query},
                 source=first.source,
                 source_row=first.source_row,
             )
