@@ -56,9 +56,8 @@ def _with_suspicious(review: Review, needed: int, share: float) -> int:
     """How many cases a sheet must have so that `needed` of them are random, beside this share of suspicious ones."""
     drawn = review.sample.cases
     odd = sum(not case.stratum for case in drawn)
-    number = (
-        needed + odd if odd < round(len(drawn) * share) else ceil(needed / (1 - share))
-    )  # or there are no more
+    has_all = odd < round(len(drawn) * share)  # of the suspicious ones; a larger sheet has no more
+    number = needed + odd if has_all else ceil(needed / (1 - share))
     return min(number, review.sample.left + len(drawn))  # of all there are, every one is drawn at random
 
 

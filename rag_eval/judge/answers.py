@@ -270,7 +270,7 @@ _UNKNOWN = re.compile(
     r"(\bnot|n't) (\w+ )?(support|permit|allow|accept)|unsupported|unrecogni[sz]ed|unknown|unexpected|forbidden"
     r"|deprecated"
 )
-_TOO_HIGH = re.compile(r"above|maximum|less than|at most|too (large|high|big)|between|exceed|<=")
+_TOO_HIGH = re.compile(r"above|maximum|less than|at most|too (large|high|big)|between 0(\.0+)? and|exceed|<=")
 _OUTPUT_FORM = re.compile(
     r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]outputs?|guided[_ ](json|decoding)"
 )
@@ -281,10 +281,10 @@ def _said(message: Any) -> str:
     """A message as text. FastAPI's are lists that quote what was sent, which is left out."""
     if not isinstance(message, list):
         return str(message)
-    parts = map(mapping, message)
-    return "; ".join(
-        f"{'.'.join(map(str, part.get('loc') or ()))} {part.get('msg', '')}".strip() for part in parts
+    parts = (
+        f"{'.'.join(map(str, each.get('loc') or ()))} {each.get('msg', '')}" for each in map(mapping, message)
     )
+    return "; ".join(filter(str.strip, parts)) or str(message)
 
 
 def _first(error: Mapping[str, Any], *names: str) -> Any:
