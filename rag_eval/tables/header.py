@@ -272,7 +272,10 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
     has_context = any(role == CONTEXT for role, *_ in claims)
     has_response = any(meaning and meaning.role == RESPONSE for meaning in unused)
     for name, use in bots.items():
-        if asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
+        last = folded(name).rpartition(" ")[
+            2
+        ]  # most names end otherwise, and then there is nothing to look for
+        if not is_no_bot(last) or asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
             continue
         others = (other for other in bots if other != name and is_no_bot(after_prefix(name, f"{other}_")))
         whose = next(others, "")
@@ -308,9 +311,8 @@ def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
         if len(indexes) == 1:
             continue
         first, word, choice = uses[indexes[0]], WORDS.get(role, ""), ""
-        if len({uses[index].header for index in indexes}) < len(
-            indexes
-        ):  # no option tells one from the other
+        headers = {uses[index].header for index in indexes}
+        if len(headers) < len(indexes):  # no option tells one from the other
             own = next((use.bot for use in uses.values() if use.role == RESPONSE and use.bot), "")
             choice = (
                 f"; one that is of a bot alone is called like Context_{own}"
