@@ -2858,3 +2858,18 @@ def test_a_context_next_to_all_answers_is_of_all_of_them(tmp_path: Path) -> None
     named = [Named(f"out.{name}", "bot", "--map") for name in ("gpt4", "claude")]
     (row,) = read_table(tmp_path / "a.jsonl", named=named).rows
     assert [case.chunks for case in row.cases] == [("Three.",), ("Three.",)]
+
+
+@pytest.mark.parametrize(
+    "header", ["A_Human_Faithfulness", "Human_A_Faithfulness", "human.faithfulness", "faithfulness (human)"]
+)
+def test_a_label_whose_name_is_in_another_order_is_pointed_out(header: str, tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "a.csv", ["Query", "Bot_A", "Context", header], ["What?", "It is.", "It is.", 1]
+    )
+    (warning,) = read_table(path).warnings
+    assert (
+        f"Column '{header}' (D) looks like a human label and was not used. To use it, rename it to" in warning
+    )
+    assert "Human_faithfulness, or Human_faithfulness_<bot>; to silence this, add --map" in warning
+    assert read_table(path, named=[Named(header, "ignore", "--map")]).warnings == ()

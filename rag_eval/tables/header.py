@@ -243,8 +243,22 @@ def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
             yield f"{sentence}{rename}{shared}"
         elif use.role == UNUSED and use.why.startswith(DOUBTS):
             yield unused_amounts(use)
+        elif use.role == UNUSED and (metric := _labelled_metric(use.header)):
+            yield (
+                f"Column {use} looks like a human label and was not used. To use it, rename it to "
+                f"{HUMAN_PREFIX}{metric}, or {HUMAN_PREFIX}{metric}_<bot>; to silence this, add "
+                f"{map_option(use, 'ignore')}."
+            )
         elif use.role == UNUSED and after_prefix(use.header, HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
+
+
+def _labelled_metric(header: str) -> str:
+    """Of a label whose name has its words in another order, such as `A_Human_Faithfulness`; '' for any other name."""
+    name = squeezed(header.replace(".", "_"))
+    if "human" not in re.findall(r"[^\W_]+", header.casefold()):
+        return ""
+    return max((metric for metric in METRICS if squeezed(metric) in name), key=len, default="")
 
 
 def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
@@ -315,7 +329,7 @@ def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
         if len(headers) < len(indexes):  # no option tells one from the other
             own = next((use.bot for use in uses.values() if use.role == RESPONSE and use.bot), "")
             choice = (
-                f"; one that is of a bot alone is called like Context_{own}"
+                f"; one that is of a single bot is called like Context_{own}"
                 if role == CONTEXT and own
                 else ""
             )
