@@ -266,6 +266,25 @@ def test_the_journal_of_a_complete_run_is_removed(run_cli: Run, judge: FakeJudge
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "r.xlsx"]
 
 
+def test_a_stop_for_unreadable_replies_says_what_it_takes_to_ask_again(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """They are kept: as long as nobody asks for others, a judge that is corrected is not asked."""
+
+    def chat(request: Request) -> Any:
+        return None if request.task == "preflight" else completion("Here you are: {}", request)
+
+    sheet_of(tmp_path / "in.xlsx")
+    judge.always = chat
+    command = ("in.xlsx", "-o", "r.xlsx", "--prompts", "single")
+    stopped = run_cli(*command, **azure(judge))
+    assert stopped.code == 4
+    assert "so add --retry-errors when the model or server is corrected" in stopped.err
+    judge.always = None
+    assert run_cli(*command, **azure(judge)).code != 0
+    assert run_cli(*command, "--retry-errors", **azure(judge)).code == 0
+
+
 @pytest.mark.slow
 def test_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     run_cli: Run, judge: FakeJudge, tmp_path: Path

@@ -358,6 +358,24 @@ def test_only_parameters_that_are_refused_altogether_are_adapted(
 
 
 @pytest.mark.parametrize(
+    ("message", "is_of_form"),
+    [
+        ("Failed to parse grammar", True),
+        ("failed to convert JSON schema to grammar: unsupported keyword", True),
+        ("Unable to compile the json_schema", True),
+        ("The grammar of your question is fine, we are not", False),
+        ("Internal server error", False),
+    ],
+)
+def test_a_schema_of_which_a_server_can_make_no_grammar_is_left_out(message: str, is_of_form: bool) -> None:
+    fault = read_status(
+        500, {}, json.dumps({"error": {"code": 500, "message": message, "type": "server_error"}})
+    )
+    assert fault.parameter is (Parameter.RESPONSE_FORMAT if is_of_form else None)
+    assert fault.action is (Action.ADAPT if is_of_form else Action.RETRY)
+
+
+@pytest.mark.parametrize(
     ("name", "left"),
     [
         ("prompt_too_long", None),
@@ -455,6 +473,7 @@ def test_a_reply_that_comes_in_parts_is_their_text(parts: list[Any]) -> None:
         '<think></think>```json\n{"n": 1}\n```',
         'Is it {"n": 2}? No.\n</think>\n\n{"n": 1}',
         '<thinking>Two?</thinking>{"n": 1}',
+        '\ufeff{"n": 1}',
         '{"n": 1, "parts": [{"share": 1}]}',
     ],
 )

@@ -63,9 +63,7 @@ def _bad_request(refusal: "_Refusal") -> Fault:
     parameter = error.refused_parameter()
     if parameter is None:
         return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
-    return refusal.fault(
-        Action.ADAPT, f"unsupported_{parameter}", _ADVICE_ON_PARAMETER[parameter], parameter=parameter
-    )
+    return refusal.unsupported(parameter)
 
 
 def _too_long(refusal: "_Refusal") -> Fault:
@@ -115,6 +113,8 @@ def _server_error(refusal: "_Refusal") -> Fault:
     if refusal.status == 503 and "loading" in refusal.error.message.lower():
         advice = "the server is still loading its model; run the same command again later to continue"
         return refusal.fault(Action.RETRY, LOADING, advice, wait=wait or _LOADING_SECONDS)
+    if _GRAMMAR.search(refusal.error.message):
+        return refusal.unsupported(Parameter.RESPONSE_FORMAT)
     return refusal.fault(
         Action.RETRY,
         "server_error",
@@ -123,6 +123,8 @@ def _server_error(refusal: "_Refusal") -> Fault:
     )
 
 
+_GRAMMAR = re.compile(r"\b(parse|compile|build|convert)\b.*\b(grammar|json[_ ]schema)\b", re.IGNORECASE)
+"""How servers that constrain replies by a grammar say that they can make none of a schema."""
 _LOADING_SECONDS = 5.0
 """Between two looks whether the model is there."""
 _SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
@@ -168,6 +170,10 @@ class _Refusal:
 
     def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
         return Fault(action, code, f"{self.heading()}: {advice}", **more)
+
+    def unsupported(self, parameter: Parameter) -> Fault:
+        advice = _ADVICE_ON_PARAMETER[parameter]
+        return self.fault(Action.ADAPT, f"unsupported_{parameter}", advice, parameter=parameter)
 
     def heading(self) -> str:
         """Status, path where it helps, the endpoint's own words and its name for the request, on one line."""

@@ -50,7 +50,7 @@ def incomplete(problem: str) -> PydanticCustomError:
 
 def json_of(text: str) -> str:
     """A reply without a model's thoughts and the one Markdown code fence around its JSON. It is not searched for."""
-    text = _THOUGHTS.sub("", text).strip()
+    text = _THOUGHTS.sub("", text.removeprefix("\ufeff")).strip()
     fenced = _FENCE.fullmatch(text)
     return fenced[1].strip() if fenced else text
 

@@ -21,6 +21,7 @@ from rag_eval.errors import (
     CONTENT_CODES,
     NOT_RUN,
     OVER_LIMIT,
+    REFUSALS,
     JudgeError,
     RefusedReplyError,
     RunStoppedError,
@@ -414,11 +415,9 @@ class Scheduler:
         code, length = self._streak
         self._streak = (error.code, length + 1 if code == error.code else 1)
         if self._streak[1] == BREAKER_LIMIT:
-            self._stop(
-                RunStoppedError(
-                    error.code, f"{BREAKER_LIMIT} judge calls in a row failed ({error.code}): {error}"
-                )
-            )
+            told = f"{BREAKER_LIMIT} judge calls in a row failed ({error.code}): {error}"
+            kept = "; these replies are kept, so add --retry-errors when the model or server is corrected"
+            self._stop(RunStoppedError(error.code, told + (kept if error.code in REFUSALS else "")))
 
     # Stopping
 
