@@ -473,7 +473,6 @@ def test_a_reply_that_comes_in_parts_is_their_text(parts: list[Any]) -> None:
         '<think></think>```json\n{"n": 1}\n```',
         'Is it {"n": 2}? No.\n</think>\n\n{"n": 1}',
         '<thinking>Two?</thinking>{"n": 1}',
-        '\ufeff{"n": 1}',
         '{"n": 1, "parts": [{"share": 1}]}',
     ],
 )

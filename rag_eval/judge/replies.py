@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -48,15 +49,22 @@ def incomplete(problem: str) -> PydanticCustomError:
     return PydanticCustomError(INCOMPLETE, "{problem}", {"problem": problem})
 
 
-def json_of(text: str) -> str:
-    """A reply without a model's thoughts and the one Markdown code fence around its JSON. It is not searched for."""
-    text = _THOUGHTS.sub("", text.removeprefix("\ufeff")).strip()
+def json_of(text: str, prompts: Sequence[str] = ()) -> str:
+    """A reply without a model's thoughts and the one Markdown code fence around its JSON. It is not searched for.
+
+    A chat template may begin the thoughts, so that only their end is in the reply; not if one of the `prompts` has such
+    an end, which a judge could quote together with a planted verdict.
+    """
+    text = _THOUGHTS.sub("", text).strip()
+    if _THOUGHTS_END in text and not any(_THOUGHTS_END in each.casefold() for each in prompts):
+        text = _BEGUN_THOUGHTS.sub("", text).strip()
     fenced = _FENCE.fullmatch(text)
     return fenced[1].strip() if fenced else text
 
 
-# A template that begins the thoughts itself leaves only their end in the reply.
-_THOUGHTS = re.compile(r"\A\s*(?:<think(?:ing)?>|(?![{`<])).*?</think(?:ing)?>", re.DOTALL)
+_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_THOUGHTS_END = "</think"
+_BEGUN_THOUGHTS = re.compile(r"\A(?![{`<]).*?</think(?:ing)?>", re.DOTALL)
 _FENCE = re.compile(r"```(?:json\b)?((?:(?!```).)*)```", re.DOTALL | re.IGNORECASE)
 
 

@@ -279,7 +279,7 @@ class Transport:
         return read if isinstance(read, Answer) else self._second_thought(read, attempt)
 
     def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
-        text = json_of(completion.content)
+        text = json_of(completion.content, [each.text for each in attempt.call.messages])
         try:
             reply = read_reply(text, attempt.call)
         except RefusedReplyError as error:
