@@ -49,7 +49,11 @@ class Ended:
 def children(pid: int) -> list[int]:
     """The processes that a process started and that run; none where /proc is missing."""
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return sorted(int(child) for task in tasks for child in task.read_text().split())
+    found: list[int] = []
+    for task in tasks:
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found += map(int, task.read_text().split())
+    return sorted(found)
 
 
 @dataclass(frozen=True)
