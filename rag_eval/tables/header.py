@@ -286,9 +286,8 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
     has_context = any(role == CONTEXT for role, *_ in claims)
     has_response = any(meaning and meaning.role == RESPONSE for meaning in unused)
     for name, use in bots.items():
-        last = folded(name).rpartition(" ")[
-            2
-        ]  # most names end otherwise, and then there is nothing to look for
+        # Most names end otherwise, and then there is nothing to look for.
+        last = folded(name).rpartition(" ")[2]
         if not is_no_bot(last) or asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
             continue
         others = (other for other in bots if other != name and is_no_bot(after_prefix(name, f"{other}_")))
@@ -300,7 +299,7 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
         roles = [WORDS[meaning.role]] if meaning and meaning.role in WORDS else []
         options = ", ".join(map_option(use, role) for role in (*roles, "ignore"))
         yield (
-            f"column {use} is called like something about {whose or 'a bot'}, not like its responses; "
+            f"column {use} does not look like the responses of a bot, but like something about {whose or 'one'}; "
             f"add {options}, or {map_option(use, 'bot')} if it does contain responses"
         )
 

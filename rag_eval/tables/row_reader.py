@@ -34,7 +34,7 @@ from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option, unused
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
 from rag_eval.tables.input_files import Room
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, after_prefix, holds_several, squeezed
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several, squeezed
 from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
 from rag_eval.tables.number_formats import as_seen
 from rag_eval.tables.remarks import (
@@ -265,7 +265,7 @@ class RowReader:
         ):
             self._totals.append(number)
         truth = "" if self.columns.reference is None else texts[self.columns.reference].strip()
-        for index in given.values() if truth else ():
+        for index in self._alone & {*given.values()} if truth else ():  # others are called bots by somebody
             same, compared, length = self._copies.get(index, (0, 0, 0))
             is_same = texts[index].strip() == truth
             self._copies[index] = same + is_same, compared + 1, length + len(truth)
@@ -377,9 +377,8 @@ class RowReader:
                     f"recorded, add {map_option(use, 'ignore')}."
                 )
         for index, (same, compared, length) in self._copies.items():
-            use = self.columns.used[index]
-            is_guess = not after_prefix(use.header, "Bot_")  # which says itself that it is a bot
-            if is_guess and same == compared >= _FEW_ROWS and length >= _WORDY * compared:
+            if same == compared >= _FEW_ROWS and length >= _WORDY * compared:
+                use = self.columns.used[index]
                 yield (
                     f"Column {use} was read as the response of a bot, and is the ground truth, word for word, in every "
                     f"row. Unless it is meant so, add {map_option(use, 'ignore')}, and name the right column with "
