@@ -322,6 +322,10 @@ def test_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None
         ({"message": "temperature must be between 0 and 1"}, None),
         ({"message": "temperature must be between 0.01 and 1"}, Parameter.TEMPERATURE),
         ({"detail": ["temperature is not supported", {"loc": None}]}, Parameter.TEMPERATURE),
+        (
+            {"detail": [{"loc": 5, "msg": "no"}, {"loc": "temperature", "msg": 3}, {"loc": [None]}, [], 7]},
+            None,
+        ),
         ({"message": "Unrecognized request argument supplied: max_tokens"}, Parameter.MAX_TOKENS),
         ({"message": "max_tokens must not exceed 4096, which is not allowed"}, None),
         ({"message": "structured output is not supported for this model"}, Parameter.RESPONSE_FORMAT),

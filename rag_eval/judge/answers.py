@@ -113,7 +113,7 @@ def _server_error(refusal: "_Refusal") -> Fault:
     if refusal.status == 503 and "loading" in refusal.error.message.lower():
         advice = "the server is still loading its model; run the same command again later to continue"
         return refusal.fault(Action.RETRY, LOADING, advice, wait=wait or _LOADING_SECONDS)
-    if _GRAMMAR.search(refusal.error.message):
+    if _GRAMMAR.search(refusal.error.message[:1000]):
         return refusal.unsupported(Parameter.RESPONSE_FORMAT)
     return refusal.fault(
         Action.RETRY,
@@ -260,7 +260,7 @@ class ErrorBody:
             return Parameter.MAX_TOKENS
         if re.search(r"\bmax_tokens\b", text) and is_unknown and not _TOO_HIGH.search(text):
             return Parameter.MAX_TOKENS
-        # Whatever a server says of it but that it is too high: it takes this value no more than any other word says.
+        # In whatever words: a value that is not too high is one that the server does not take.
         if (
             (self.parameter or "temperature") == "temperature"
             and "temperature" in text
@@ -287,9 +287,11 @@ def _said(message: Any) -> str:
     """A message as text. FastAPI's are lists that quote what was sent, which is left out."""
     if not isinstance(message, list):
         return str(message)
-    parts = (
-        f"{'.'.join(map(str, each.get('loc') or ()))} {each.get('msg', '')}" for each in map(mapping, message)
-    )
+    parts = []
+    for each in map(mapping, message):
+        place = each.get("loc")
+        names = map(str, place) if isinstance(place, list) else ()
+        parts.append(f"{'.'.join(names)} {each.get('msg', '')}")
     return "; ".join(filter(str.strip, parts)) or str(message)
 
 
