@@ -37,9 +37,10 @@ from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
 from rag_eval.results.stored import plain_verdicts
 from rag_eval.results.summary import RQS
 from rag_eval.rubric import EvaluationRubric
+from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
 from rag_eval.run.pairs import PairJudge
-from rag_eval.run.parallel import open_evaluation
+from rag_eval.run.parallel import open_engine
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.tables.cells import cell_text
 from rag_eval.tables.columns import named_columns, named_units, parse_map
@@ -104,7 +105,7 @@ def evaluate(
         citing = judges.with_citations(settings, table.habits)
         extra_metrics = (*citing.extra_metrics, *metrics)
         all_judges = replace(citing, extra_metrics=extra_metrics, pairs=compared)
-        evaluation = open_evaluation(all_judges, settings, processes)
+        evaluation = Evaluation(all_judges, settings, engine=open_engine(all_judges, settings, processes))
         try:
             with_history = bool(table.with_history)
             lines = []

@@ -219,8 +219,8 @@ def test_the_column_of_the_guide_works() -> None:
 def test_the_table_of_the_guide_works() -> None:
     from rag_eval.records import FailureMode
     from rag_eval.report.column import PagePart, ReportTable, plain_column
+    from rag_eval.report.outputs import FinishedRun
     from rag_eval.report.styles import Look
-    from rag_eval.report.tables import FinishedRun
     from rag_eval.results.findings import find
 
     names = (FailureMode, PagePart, ReportTable, plain_column, Look)

@@ -28,9 +28,9 @@ from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.parallel import (
     LARGE,
-    ParallelEvaluation,
+    ProcessEngine,
     most_processes,
-    open_evaluation,
+    open_engine,
     processes_for,
     start_workers,
     usable_cores,
@@ -176,10 +176,14 @@ def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -
     )
     rows = rows_of(40)
     rows[7] = replace(rows[7], cases=rows[7].cases[:1])
-    results = []
+    judges, results = Judges.offline(settings), []
     for evaluation in (
-        Evaluation(Judges.offline(settings), settings),
-        ParallelEvaluation(Judges.offline(settings), settings, workers(processes), None, part_rows=part_rows),
+        Evaluation(judges, settings),
+        Evaluation(
+            judges,
+            settings,
+            engine=ProcessEngine(judges, settings, workers(processes), None, part_rows=part_rows),
+        ),
     ):
         results.append(list(evaluation.results(rows)))
         evaluation.close()
@@ -238,7 +242,7 @@ def test_a_number_that_is_given_counts_but_no_process_is_without_a_row() -> None
     assert processes_for(with_processes(3), []) == 1
     assert processes_for(with_processes(1), long_rows(LARGE)) == 1
     assert processes_for(Settings(), long_rows(LARGE)) == 1
-    assert type(open_evaluation(Judges.offline(OFFLINE), OFFLINE, 1)) is Evaluation
+    assert open_engine(Judges.offline(OFFLINE), OFFLINE, 1) is None
 
 
 @pytest.mark.slow

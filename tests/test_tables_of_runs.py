@@ -34,9 +34,10 @@ from rag_eval.records import (
 from rag_eval.report.about import details
 from rag_eval.report.ci_files import write_markdown
 from rag_eval.report.column import AnyTable, Cell, ReportTable, StreamedTable
+from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.styles import Look
-from rag_eval.report.tables import FinishedRun, report_tables
+from rag_eval.report.tables import report_tables
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.results.baseline import PastRun
 from rag_eval.results.findings import Findings

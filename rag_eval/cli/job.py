@@ -229,7 +229,7 @@ class Job:
         from rag_eval.report.case_table import RenderedCases
         from rag_eval.results.recorded import RecordedRun
         from rag_eval.run.evaluation import Evaluation
-        from rag_eval.run.parallel import open_evaluation, processes_for
+        from rag_eval.run.parallel import open_engine, processes_for
 
         if in_batches:
             return Evaluation(judges, settings, in_batches=True), None
@@ -238,7 +238,8 @@ class Job:
         processes = processes_for(settings, table.rows)
         has_evidence = settings.report.evidence
         rendered = RenderedCases.of(facts, has_evidence=has_evidence) if processes > 1 else None
-        return open_evaluation(judges, settings, processes, rendered, self._workers), rendered
+        engine = open_engine(judges, settings, processes, rendered, self._workers)
+        return Evaluation(judges, settings, engine=engine), rendered
 
     def _compare_again(self, loaded: "LoadedSettings", run: "RecordedRun") -> ExitCode:
         """The pairs of a run's JSON, which keeps its scores: only pairs are judged and paid for."""

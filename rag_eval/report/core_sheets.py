@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-    from rag_eval.report.tables import FinishedRun
+    from rag_eval.report.outputs import FinishedRun
 
 _CELL_LINE = 38
 """Characters on one line of a verdict."""

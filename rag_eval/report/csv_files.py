@@ -8,7 +8,8 @@ from typing import Any, Generic
 
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.column import Column, Item, ReportTable, StreamedTable, Value
-from rag_eval.report.tables import TABLES, FinishedRun, report_tables
+from rag_eval.report.outputs import FinishedRun
+from rag_eval.report.tables import TABLES, report_tables
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
 from rag_eval.store.replacement import Replacement, output_errors

@@ -42,7 +42,7 @@ from rag_eval.retrieval import (
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
-    from rag_eval.report.tables import FinishedRun
+    from rag_eval.report.outputs import FinishedRun
     from rag_eval.report.worksheet import WrittenSheet
 
 FAILED_CRITERIA = "Failed Criteria"

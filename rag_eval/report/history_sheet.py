@@ -22,7 +22,7 @@ from rag_eval.texts.display import printable, shorten
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
-    from rag_eval.report.tables import FinishedRun
+    from rag_eval.report.outputs import FinishedRun
 
 _SHEET = "History"
 _MOST_RUNS = 40

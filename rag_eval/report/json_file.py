@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, PlannedLook, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
-from rag_eval.report.tables import TABLES, FinishedRun
+from rag_eval.report.outputs import FinishedRun
+from rag_eval.report.tables import TABLES
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Alignment

@@ -1,14 +1,28 @@
 """All files of a run as one: told of every result, finished or discarded together."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from rag_eval.errors import LockedError, OutputError
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.column import Place
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What is known at the end: what the tables are made of that are written then."""
+
+    facts: RunFacts
+    summary: Summary
+    findings: Findings
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """By measure: the header of the column with its scores in a workbook; none in other outputs."""
+    limits: Sequence[str] = ()
+    """What the workbook has no room for, one sentence each."""
 
 
 class Receiver(Protocol):

@@ -1,14 +1,13 @@
 """The tables of a report: what each is called, what is in it, and when it is written. Outputs iterate over the list."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rag_eval.records import FEW_BOTS, RunFacts
 from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
 from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.case_table import CASES
-from rag_eval.report.column import PagePart, Place, ReportTable, StreamedTable
+from rag_eval.report.column import PagePart, ReportTable, StreamedTable
 from rag_eval.report.columns import bot_columns, score_headers, standing_columns
 from rag_eval.report.core_sheets import BOT_SHEET, write_bots, write_standings
 from rag_eval.report.evidence import evidence_columns, evidence_lines
@@ -23,6 +22,7 @@ from rag_eval.report.extra_columns import (
     write_slices,
 )
 from rag_eval.report.history_sheet import history_columns, write_history
+from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.pair_tables import (
     case_pair_columns,
     case_pair_lines,
@@ -34,25 +34,9 @@ from rag_eval.report.pair_tables import (
     strength_columns,
 )
 from rag_eval.report.styles import LINE_HEIGHT
-from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
-from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import labelled_words
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
-    """What the tables are made of that are written at the end."""
-
-    facts: RunFacts
-    summary: Summary
-    findings: Findings
-    places: Mapping[str, Place] = field(default_factory=dict)
-    """By measure: the header of the column with its scores in a workbook; none in other outputs."""
-    limits: Sequence[str] = ()
-    """What the workbook has no room for, one sentence each."""
-
 
 AnyOfRun = ReportTable[FinishedRun, Any] | StreamedTable[Any]
 

@@ -16,8 +16,9 @@ from rag_eval.report.columns import score_headers
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.evidence import append_evidence
 from rag_eval.report.extra_columns import FAILED_CRITERIA
+from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, FinishedRun, report_tables
+from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, report_tables
 from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet, fits_sheet
 from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import ScoredCases

@@ -19,8 +19,12 @@ from rag_eval.records import PlannedLook
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rag_eval.records import Case, CaseResult
-    from rag_eval.results.intervals import Floats
+
+    Floats = NDArray[np.float64]
 
 ALPHA = 0.05
 """Chance of a wrong claim that all looks together may spend."""

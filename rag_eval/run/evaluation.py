@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from rag_eval.configuration.effective import (
     effective_thresholds,
@@ -41,16 +41,40 @@ _Scores = Mapping[str, Score]
 _Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
 
 
+class RowEngine(Protocol):
+    """Judges rows elsewhere than in this process."""
+
+    causes: CauseTally | None
+    """Is told of causes if there is one."""
+
+    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+        """As of `Evaluation`. After `stop`, rows that are under way still come, and no others."""
+        ...
+
+    def stop(self) -> None:
+        """May be called from a signal handler."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Evaluation:
     """A run under way. `results` may be called once; `close` ends it."""
 
     def __init__(
-        self, judges: Judges, settings: Settings, *, workers: int | None = None, in_batches: bool = False
+        self,
+        judges: Judges,
+        settings: Settings,
+        *,
+        engine: RowEngine | None = None,
+        workers: int | None = None,
+        in_batches: bool = False,
     ) -> None:
-        """`workers` are as many as the settings say unless others are given. `in_batches` is
-        for Scheduler.
+        """The rows are judged here unless there is an `engine`, which is closed with the run. `workers` are as many as
+        the settings say unless others are given. `in_batches` is for Scheduler.
         """
         self._began = time.monotonic()
+        self._engine = engine
         self.judges = judges
         self.redactor = Redactor() if judges.is_proxy else redactor_of(settings)
         self._shortener = Shortener(None) if judges.is_proxy else _shortener_of(settings)
@@ -123,13 +147,18 @@ class Evaluation:
         When an LLM run stops, the remaining rows still come: what the store knows is served, and what was not
         judged is marked so. A stopped offline run ends where it is.
         """
+        if self._engine:
+            yield from self._engine.results(rows)
+            rows = ()  # the scheduler only heeds a stop
         yield from self._scheduler.run(
             self._coroutines(rows, with_pairs=with_pairs), window=32 + 2 * self._workers
         )
 
     def count_causes(self, tally: CauseTally) -> bool:
         """Whether the tally is told of causes by those who judge; it must not be told of the results, then."""
-        return False
+        if self._engine:
+            self._engine.causes = tally
+        return self._engine is not None
 
     def compared(self, results: Iterable[tuple[CaseResult, ...]]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of rows that are judged, with their responses compared in pairs; as they are without pairs."""
@@ -148,9 +177,13 @@ class Evaluation:
     def request_stop(self, reason: RunStoppedError) -> None:
         """Stop at the next safe point. May be called from a signal handler."""
         self._scheduler.request_stop(reason)
+        if self._engine:
+            self._engine.stop()
 
     def close(self) -> None:
-        """Let go of the worker threads and of the judge's connections. The store stays open."""
+        """Let go of the engine, of the worker threads and of the judge's connections. The store stays open."""
+        if self._engine:
+            self._engine.close()
         self._scheduler.close()
         if self.judges.account:
             self.judges.account.keep()

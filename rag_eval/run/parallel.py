@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from rag_eval.configuration.effective import effective_thresholds
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import RunStoppedError
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import CaseResult, Row
 from rag_eval.results.causes import CauseTally
@@ -96,26 +95,26 @@ def workers(number: int, *, forks: bool = False) -> Processes:
     return Processes(f"{__name__}:{open_worker.__name__}", number, result=_Judged, ahead=1, forks=forks)
 
 
-def open_evaluation(
+def open_engine(
     judges: Judges,
     settings: Settings,
     processes: int,
     renderer: _Renderer | None = None,
     started: Processes | None = None,
-) -> Evaluation:
-    """One run, by this process alone or by so many worker processes; only these use the `renderer`.
+) -> "ProcessEngine | None":
+    """So many worker processes, which use the `renderer`; None if this process is to judge by itself.
 
     Workers that were `started` are used, or ended if there is nothing to do for them.
     """
     if processes > 1:
-        return ParallelEvaluation(judges, settings, started or workers(processes), renderer)
+        return ProcessEngine(judges, settings, started or workers(processes), renderer)
     if started:
         started.close()
-    return Evaluation(judges, settings)
+    return None
 
 
-class ParallelEvaluation(Evaluation):
-    """A run of the offline judge in worker processes."""
+class ProcessEngine:
+    """Worker processes that judge rows offline: a RowEngine of an Evaluation."""
 
     def __init__(
         self,
@@ -127,51 +126,34 @@ class ParallelEvaluation(Evaluation):
         part_rows: int = _PART_ROWS,
     ) -> None:
         """`processes` are those of `workers`. `part_rows` are how many rows a worker gets at a time at most."""
-        super().__init__(judges, settings)
         self._part_rows = part_rows
-        self._stop: RunStoppedError | None = None
         self._renderer = renderer
-        self._causes: CauseTally | None = None
+        self.causes: CauseTally | None = None
         habits = {bot: tuple(habit) for bot, habit in judges.habits.items()}
         spec = specification(settings), habits, (renderer.task, renderer.spec) if renderer else None
         self._processes = processes.open(spec)
 
-    @property
-    def stopped(self) -> RunStoppedError | None:
-        return self._stop
-
-    @property
-    def stop_requested(self) -> bool:
-        return self._stop is not None
-
-    def results(self, rows: Iterable[Row], *, with_pairs: bool = True) -> Iterator[tuple[CaseResult, ...]]:
-        """As in one process. After a stop the rows that are with the workers still come, and no others."""
-
-        def parts() -> Iterator[tuple[str, _Part]]:
-            before = 0
-            for part in _parts(rows, self._part_rows):
-                yield _name(part), (before, part)
-                before += sum(len(row.cases) for row in part)
-
-        for judged, causes, made in self._processes.map(parts()):
-            if self._causes:
-                self._causes.merge(causes)
+    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+        """See RowEngine. Raises WorkerError."""
+        for judged, causes, made in self._processes.map(self._items(rows)):
+            if self.causes:
+                self.causes.merge(causes)
             if self._renderer:
                 self._renderer.take(made, list(chain.from_iterable(judged)))
             yield from judged
         self._processes.end()
 
-    def count_causes(self, tally: CauseTally) -> bool:
-        self._causes = tally
-        return True
+    def _items(self, rows: Iterable[Row]) -> Iterator[tuple[str, _Part]]:
+        before = 0
+        for part in _parts(rows, self._part_rows):
+            yield _name(part), (before, part)
+            before += sum(len(row.cases) for row in part)
 
-    def request_stop(self, reason: RunStoppedError) -> None:
-        self._stop = reason
+    def stop(self) -> None:
         self._processes.stop(_GRACE)
 
     def close(self) -> None:
         self._processes.close()
-        super().close()
 
 
 def specification(settings: Settings) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rag_eval.records import (
     Outcome,
     RunFacts,
 )
+from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.page import sections
 from rag_eval.report.page.packing import (
     FAILED,
@@ -28,7 +29,7 @@ from rag_eval.report.page.packing import (
 from rag_eval.report.page.row_record import row_record
 from rag_eval.report.page.sections import asset, head
 from rag_eval.report.page.timeline import history_section
-from rag_eval.report.tables import FinishedRun, report_tables
+from rag_eval.report.tables import report_tables
 from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import RANDOM, WORST
 from rag_eval.results.scoring import DOCUMENT_LABELS, scores_of_case
