@@ -29,6 +29,7 @@ from rag_eval.errors import InputError, OutputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
+from rag_eval.results.intervals import Interval
 from rag_eval.results.sampling import Drawn, Sample, _in_proportion, _shares, draw_sample
 from rag_eval.results.stratified import LabelledSample, implied_threshold, stratified_mean
 from rag_eval.tables.review_file import (
@@ -486,6 +487,31 @@ def test_weights_stand_for_the_cases_that_were_not_drawn() -> None:
     assert of_high is not None
     assert (of_low.value, of_high.value) == (0.25, 0.75)
     assert implied_threshold(judge, human, [0.05] * 24) == implied_threshold(judge, human)
+
+
+def test_between_two_scores_every_threshold_is_as_good() -> None:
+    """The interval is no point where all samples have the same best place."""
+    judge, human = [0.2] * 15 + [0.9] * 15, [0.0] * 15 + [1.0] * 15
+    found = implied_threshold(judge, human)
+    assert found is not None
+    assert (found.value, found.interval, found.equals) == (0.55, Interval(0.2, 0.9), Interval(0.2, 0.9))
+
+
+def test_the_interval_of_a_threshold_resamples_conversations() -> None:
+    """Cases that repeat one another say no more about it than one of them."""
+    rng = np.random.default_rng(7)
+    human = np.array([0.0, 1.0] * 12)
+    judge = np.round(np.clip(0.3 + 0.3 * human + rng.normal(0, 0.2, 24), 0, 1), 2)
+    order = np.argsort(judge, kind="stable")
+    judge, human = judge[order], human[order]
+    once = implied_threshold(judge, human)
+    told, scores, labels = (np.repeat(each, 4) for each in (np.arange(24), judge, human))
+    apart, together = (implied_threshold(scores, labels, groups=each) for each in (None, told))
+    assert once is not None
+    assert apart is not None
+    assert together is not None
+    assert (together.value, together.interval, together.labels) == (once.value, once.interval, 96)
+    assert apart.interval.high - apart.interval.low < once.interval.high - once.interval.low
 
 
 @pytest.mark.parametrize(
@@ -1444,7 +1470,9 @@ def test_from_a_run_to_a_corrected_mean_offline(
     for name in ("again.xlsx", "direct.xlsx"):
         assert read_sheet(tmp_path / name, "Human Alignment") == lines, name
     (line,) = [each for each in lines if each["Implied threshold"] and each["Measure"] == "Faithfulness"]
-    assert f"faithfulness = {line['Implied threshold']:.4g}" in (tmp_path / "new.ini").read_text()
+    kept = f"Threshold Faithfulness: 0.62 in this run is kept; it divides {line['Cases']} labels as well as "
+    assert f"{kept}{line['Implied threshold']:.4g} would" in ended.out + ended.err
+    assert "faithfulness = 0.62" in (tmp_path / "new.ini").read_text()
 
 
 @pytest.mark.slow
@@ -1703,6 +1731,10 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     assert re.search(r"\[thresholds\]\nanswer_correctness = 0\.\d+\n$", (tmp_path / "config.ini").read_text())
     assert "leave it open" not in ended.err
     few = (tmp_path / "config.ini").read_text()
+    again = run_cli("in.xlsx", "--calibrate", "config.ini")
+    assert "Threshold Answer Correctness: 0." in again.out + again.err
+    assert re.search(r" in this run is kept; it divides 30 labels as well as 0\.\d+ would", again.out + again.err)
+    assert (tmp_path / "config.ini").read_text() == few
     write_table(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")
     assert "config.ini: not changed, since the labels imply no threshold" in ended.err

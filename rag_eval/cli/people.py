@@ -82,17 +82,25 @@ class People:
             return
         implied = alignment.implied_thresholds if alignment else {}
         found = {name: implied[name] for name in METRIC_LABELS if name in implied}
+        kept = {
+            name: facts.thresholds[name]
+            for name, threshold in found.items()
+            if threshold.equals.low < facts.thresholds[name] <= threshold.equals.high
+        }
         for name, threshold in found.items():
             low, high = threshold.interval.low, threshold.interval.high
             bounds = f"95% CI {low:.2f} to {high:.2f}"
-            if high - low > _WIDE:
+            if high - low - (threshold.equals.high - threshold.equals.low) > _WIDE:
                 warn(
                     f"Threshold {METRIC_LABELS[name]}: the labels leave it open ({bounds}); label more cases before "
                     "you rely on it"
                 )
+            now, label = f"{facts.thresholds[name]:g} in this run", METRIC_LABELS[name]
             yield (
-                f"Threshold {METRIC_LABELS[name]}: {facts.thresholds[name]:g} in this run, {threshold.value:.4g} by "
-                f"{threshold.labels:,} labels ({bounds})"
+                f"Threshold {label}: {now} is kept; it divides {threshold.labels:,} labels as well as "
+                f"{threshold.value:.4g} would ({bounds})"
+                if name in kept
+                else f"Threshold {label}: {now}, {threshold.value:.4g} by {threshold.labels:,} labels ({bounds})"
             )
         if not found:
             is_drawn = any(facts.strata.values()) or not facts.strata
@@ -105,10 +113,12 @@ class People:
             )
             warn(f"{self._calibrated}: not changed, since {reason}")
             return
-        values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
+        values = {name: f"{kept.get(name, threshold.value):.4g}" for name, threshold in found.items()}
         text = with_values(self._calibrated, "thresholds", values)
         yield f"Also written: {write_text(self._calibrated, text, '--calibrate')}"
 
 
 _WIDE = 0.3
-"""Width of an interval of a threshold from which on the labels say little of it."""
+"""Width of an interval of a threshold from which on the labels say little of it, besides the gap between two scores.
+
+More labels do not narrow that gap: the judge has no scores in it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 from rag_eval.results.looks import conversation_of
-from rag_eval.results.paired import JoinedValues, Largest, kappa, mean, mean_absolute_error
+from rag_eval.results.paired import JoinedValues, Largest, groups_of, kappa, mean, mean_absolute_error
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import percent, shorten
@@ -268,15 +268,11 @@ class AlignmentTally:
 
         if name in self._criteria or name == TOXICITY:
             return None
-        judge: list[float] = []
-        human: list[float] = []
-        weights: list[float] = []
-        for bot, pairs in columns.items():
-            for score, label, weight in pairs.weighted(self._sizes(name, bot)):
-                judge.append(score)
-                human.append(label)
-                weights.append(weight)
-        return implied_threshold(judge, human, weights) if len(judge) >= FEWEST_LABELS else None
+        labelled = [each for bot, pairs in columns.items() for each in pairs.weighted(self._sizes(name, bot))]
+        if len(labelled) < FEWEST_LABELS:
+            return None
+        judge, human, weights, told = zip(*labelled, strict=True)
+        return implied_threshold(judge, human, weights, groups_of(told, range(len(told))))
 
     def _agreement(self, name: str, bot: str, pairs: JoinedValues, unjudged: int) -> HumanAgreement:
         from rag_eval.results.agreement import spearman
@@ -365,29 +361,33 @@ class _Pairs(JoinedValues):
         cases, (judge,) = self.common(_JUDGE)
         return corrected_mean(judge, sample, len(sample.human), self.groups(cases))
 
-    def weighted(self, sizes: Mapping[str, int] | None) -> Iterator[tuple[float, float, float]]:
-        """Score, label and the number of cases that these stand for, of the random sample."""
-        sample = self._sample(sizes)
-        if sample is None:
-            return
-        labels = Counter(sample.strata)
-        for judge, human, stratum in zip(sample.judge, sample.human, sample.strata, strict=True):
-            yield judge, human, sample.sizes[stratum] / labels[stratum]
+    def weighted(self, sizes: Mapping[str, int] | None) -> Iterator[tuple[float, float, float, int]]:
+        """Score, label, the number of cases that these stand for, and their conversation, of the random sample."""
+        sizes, drawn = self._drawn(sizes)
+        labels = Counter(stratum for _, _, stratum, _ in drawn)
+        for judge, human, stratum, case in drawn:
+            yield judge, human, sizes[stratum] / labels[stratum], self.clusters[case]
 
     def _sample(self, sizes: Mapping[str, int] | None) -> "LabelledSample | None":
         """The labelled cases that were drawn at random; None without any, and if nothing was drawn so."""
         from rag_eval.results.stratified import LabelledSample
 
+        sizes, drawn = self._drawn(sizes)
+        if not drawn:
+            return None
+        judge, human, names, numbers = zip(*drawn, strict=True)
+        return LabelledSample(human, judge, names, sizes, self.groups(numbers))
+
+    def _drawn(
+        self, sizes: Mapping[str, int] | None
+    ) -> tuple[Mapping[str, int], list[tuple[float, float, str, int]]]:
+        """Sizes of the strata, and of each case that was drawn: score, label, stratum and number."""
         cases, columns = self.common()
         strata = [self._strata.get(case, "") for case in cases]
         if sizes is None:
             sizes = {_ANY: len(self.column(_JUDGE))}
             strata = [_ANY] * len(cases)
-        drawn = [each for each in zip(*columns, strata, cases, strict=True) if each[2] in sizes]
-        if not drawn:
-            return None
-        judge, human, names, numbers = zip(*drawn, strict=True)
-        return LabelledSample(human, judge, names, sizes, self.groups(numbers))
+        return sizes, [each for each in zip(*columns, strata, cases, strict=True) if each[2] in sizes]
 
 
 def corrected_mean(

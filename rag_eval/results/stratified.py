@@ -239,16 +239,22 @@ class ImpliedThreshold:
     """Scores below it tell bad responses: halfway between two scores of the judge."""
     interval: Interval
     labels: int
+    equals: Interval
+    """Thresholds above its low end, and up to its high end, divide the labelled cases as the value does."""
 
 
 def implied_threshold(
-    judge: Sequence[float], human: Sequence[float], weights: Sequence[float] | None = None
+    judge: Sequence[float],
+    human: Sequence[float],
+    weights: Sequence[float] | None = None,
+    groups: Sequence[int] | None = None,
 ) -> ImpliedThreshold | None:
     """The score at which true-positive rate + true-negative rate is greatest (Youden 1950), with a 95% interval.
 
     `weights` are the numbers of cases that each labelled one stands for; without them all count the same. Of equally
-    good places it is the middle one. The interval is that of a percentile bootstrap over the labelled cases. None for
-    fewer than FEWEST_OF_CLASS good or bad responses, and if no place is better than chance.
+    good places it is the middle one. The interval is that of a percentile bootstrap over the labelled cases, or over
+    `groups` of them such as conversations, and goes from score to score: between two scores any threshold is as good.
+    None for fewer than FEWEST_OF_CLASS good or bad responses, and if no place is better than chance.
     """
     scores, labels = np.asarray(judge, dtype=float), np.asarray(human, dtype=float)
     is_good = labels >= _GOOD
@@ -260,21 +266,34 @@ def implied_threshold(
     places = np.flatnonzero(np.diff(scores)) + 1  # a place lies before the score of this index
     if not len(places):
         return None
-    cuts = (scores[places - 1] + scores[places]) / 2
     best = _best(share[None, :], is_good, places)
     if not len(best):
         return None
-    drawn = [
-        _best(counts * share, is_good, places)
-        for counts in resampled_counts(len(scores), _RESAMPLES, np.random.default_rng(0))
-    ]
-    found = cuts[np.concatenate(drawn)]
-    low, high = np.quantile(found, (0.025, 0.975))
-    return ImpliedThreshold(float(cuts[best[0]]), Interval(float(low), float(high)), len(scores))
+    numbers = np.arange(len(scores)) if groups is None else np.asarray(groups)[order]
+    _, cluster = np.unique(numbers, return_inverse=True)
+    drawn = np.concatenate(
+        [
+            _best(counts[:, cluster] * share, is_good, places)
+            for counts in resampled_counts(int(cluster.max()) + 1, _RESAMPLES, np.random.default_rng(0))
+        ]
+    )
+    middle = places[best[0, 1]]
+    return ImpliedThreshold(
+        value=float(scores[middle - 1] + scores[middle]) / 2,
+        interval=Interval(
+            float(np.quantile(scores[places[drawn[:, 0]] - 1], 0.025)),
+            float(np.quantile(scores[places[drawn[:, 2]]], 0.975)),
+        ),
+        labels=len(scores),
+        equals=Interval(float(scores[middle - 1]), float(scores[middle])),
+    )
 
 
 def _best(shares: Floats, is_good: NDArray[np.bool_], places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Of each line of shares the place of the greatest Youden index; lines without one, or a class, are left out."""
+    """Of each line of shares the first, the middle and the last place with the greatest Youden index.
+
+    Lines without a class, or without a place that is better than chance, are left out.
+    """
     good, bad = shares * is_good, shares * ~is_good
     all_good, all_bad = good.sum(axis=1, keepdims=True), bad.sum(axis=1, keepdims=True)
     usable = (all_good[:, 0] > 0) & (all_bad[:, 0] > 0)
@@ -284,5 +303,6 @@ def _best(shares: Floats, is_good: NDArray[np.bool_], places: NDArray[np.intp]) 
     greatest = youden.max(axis=1, keepdims=True)
     is_best = youden >= greatest - 1e-9
     ranks = np.cumsum(is_best, axis=1)
-    middle = (ranks == (ranks[:, -1:] + 1) // 2) & is_best
-    return np.asarray(np.argmax(middle, axis=1)[greatest[:, 0] > 1e-9])
+    wanted = (1, (ranks[:, -1:] + 1) // 2, ranks[:, -1:])
+    found = np.stack([np.argmax((ranks == rank) & is_best, axis=1) for rank in wanted], axis=1)
+    return np.asarray(found[greatest[:, 0] > 1e-9])
