@@ -440,7 +440,7 @@ class Usage:
     @property
     def cost_now(self) -> float | None:
         """What this command cost; None when prices are unknown."""
-        return None if self.cost is None else self.cost - self.earlier_cost
+        return None if self.cost is None else max(0.0, self.cost - self.earlier_cost)
 
     def __add__(self, other: "Usage") -> "Usage":
         """That of two parts of one run."""

@@ -490,6 +490,37 @@ def test_fresh_from_cron_comes_to_its_end(job: Job, server: BatchServer) -> None
 
 
 @pytest.mark.slow
+def test_what_batches_took_is_in_the_report_of_later_commands_without_them(
+    job: Job, server: BatchServer
+) -> None:
+    """One of the replies so far, as often as it is made, and the one of a run that goes on online."""
+
+    def told(*words: str) -> dict[str, Any]:
+        job.command(*words, "--manifest", "m.json")
+        usage: dict[str, Any] = json.loads(Path("m.json").read_text())["usage"]
+        return usage
+
+    job.sheet(2)
+    job.configure("[prices]\ninput = 1\noutput = 10\n")
+    assert job.run().code == 75
+    server.end()
+    assert job.run().code == 75
+    first = len(server.lines)
+    for _ in range(2):
+        usage = told("--report-only")
+        assert (usage["requests"], usage["earlier_requests"]) == (first + 1, first + 1)
+        assert (usage["calls"], usage["cached"], usage["cost"] > 0) == (first, 0, True)
+    cost = usage["cost"]
+    while job.run("--batch-cancel").code == 75:
+        server.end("cancelled", done=0)
+    usage = told()
+    assert (usage["earlier_requests"], usage["earlier_cost"]) == (first + 1, pytest.approx(cost))
+    assert usage["requests"] == len(server.judge.requests)
+    again = told()
+    assert (again["requests"], again["earlier_requests"]) == (again["requests"], 0), "that is another run"
+
+
+@pytest.mark.slow
 def test_usage_by_task_is_that_of_all_commands(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     job.configure("[prices]\ninput = 1\noutput = 10\n")

@@ -561,7 +561,7 @@ def test_what_was_requested_otherwise_counts_against_the_caps() -> None:
     assert budget.spent == pytest.approx(0.1)
     budget.book(0.0)
     with pytest.raises(
-        RunStoppedError, match=r"^4 requests were sent \(--max-calls\); run the same command"
+        RunStoppedError, match=r"^4 requests were sent \(--max-calls\); raise the limit, which is that of all"
     ) as stop:
         budget.book(0.0)
     assert stop.value.code == "max_calls"

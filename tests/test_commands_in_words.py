@@ -328,7 +328,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "inputs -o out --shard-rows 3 --config priced.ini --judge offline",
         "remove out/input/part-00001.parquet",
         "inputs -o out --shard-rows 3 --config priced.ini --prompts single --dry-run --fresh",
-        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --fresh --max-calls 1 --json out.json",
+        "inputs -o out --shard-rows 3 --config priced.ini --prompts single --max-calls 1 --json out.json",
         "report out --json out.json",
         "cut out/results/part-00000.parquet",
         "report out --json out.json",
@@ -421,7 +421,7 @@ ANSWERED = r"(?m)(?:^DATE rag_eval\.judge\.transport: .*: answered, .*\n)+"
 UNTOLD = ("process", "configuration", "versions", "version", "started", "ended", "seconds", "input", "run")
 """Of a manifest: what depends on the machine, and what the terminal says."""
 TOLD_OF_SHARDS = (
-    "shard_rows", "share", "max_calls", "max_cost", "max_minutes", "shares_replies", "again", "fresh", "retry_errors",
+    "shard_rows", "share", "max_calls", "max_cost", "max_minutes", "shares_replies", "again", "retry_errors",
     "strict_cache",
 )  # fmt: skip
 HEADER = (

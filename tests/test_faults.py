@@ -1,12 +1,13 @@
 """Full disks, damaged stores and failing steps: one line, exit 5, nothing lost, and the next run goes on."""
 
+import json
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache
@@ -518,6 +519,29 @@ def test_fresh_asks_everything_anew_and_replaces_it(forker: Forker, judge: FakeJ
     assert run(forker, folder, judge, "--fresh").code == 0
     assert judge.tasks() == asked + asked
     assert stored_at(folder) > before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("further", [("--fresh",), ()])
+def test_a_fresh_run_that_was_interrupted_goes_on(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, further: tuple[str, ...]
+) -> None:
+    """With --fresh and without it: no reply is paid twice, and no earlier one is taken. Then --fresh begins anew."""
+    folder = tmp_path / "job"
+    small_job(folder)
+    (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
+    assert run(forker, folder, judge).code == 0
+    asked = judge.tasks()
+    for _ in range(2):
+        judge.requests.clear()
+        ended = run(forker, folder, judge, "--fresh", "--max-calls", "2")
+        assert (ended.code, "goes on" in ended.err) == (4, False), ended.err
+        ended = run(forker, folder, judge, "--json", "r.json", *further)
+        assert (ended.code, "and was interrupted goes on" in ended.err) == (0, bool(further)), ended.err
+        assert judge.tasks() - asked == Counter(preflight=1)
+        assert asked - judge.tasks() == Counter()
+        told = json.loads((folder / "r.json").read_text())["end"]["usage"]
+        assert told["requests"] == len(judge.requests), "those of both commands"
 
 
 def stored_at(folder: Path) -> float:

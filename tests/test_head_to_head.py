@@ -770,6 +770,19 @@ def test_pairs_that_a_run_has_are_judged_again_only_if_that_is_asked_for(
     assert run_cli(*again, "all", **azure(judge)).code == 0
 
 
+@pytest.mark.slow
+def test_scores_of_a_partial_run_are_not_promised_by_its_json(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """No command over the JSON judges them; it names the one that does."""
+    answers(tmp_path / "in.xlsx", 45, (0, 2, 4, 6))
+    run_cli("in.xlsx", "-o", "a.xlsx", "--max-calls", 60, "--json", "a.json", **azure(judge))
+    for words in (("--head-to-head",), ("--report-only",)):
+        ended = run_cli("a.json", "-o", "b.xlsx", *words, **azure(judge))
+        said = "PARTIAL: 60 requests were sent (--max-calls); to complete it, continue the run that wrote the JSON"
+        assert (said in ended.err, "same command" in ended.err) == (True, False), ended.err
+
+
 def test_answers_of_an_earlier_file_become_further_bots(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -1733,7 +1733,9 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     few = (tmp_path / "config.ini").read_text()
     again = run_cli("in.xlsx", "--calibrate", "config.ini")
     assert "Threshold Answer Correctness: 0." in again.out + again.err
-    assert re.search(r" in this run is kept; it divides 30 labels as well as 0\.\d+ would", again.out + again.err)
+    assert re.search(
+        r" in this run is kept; it divides 30 labels as well as 0\.\d+ would", again.out + again.err
+    )
     assert (tmp_path / "config.ini").read_text() == few
     write_table(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")

@@ -447,7 +447,8 @@ def test_rows_are_needed_until_a_shard_is_finished(rag_eval: Run, tmp_path: Path
     for number in range(3):
         folder.input(number).unlink()
     assert run.damaged_inputs(Options()) == []
-    assert run.damaged_inputs(Options(fresh=True)) == [0, 1, 2]
+    assert not run.begin_anew()
+    assert run.damaged_inputs(Options()) == [0, 1, 2]
     truncate(folder.results(0))
     folder.tallies(1).write_bytes(b"PK")
     make_a_folder(folder.results(2))

@@ -480,6 +480,46 @@ def children_of(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("further", [("--fresh",), ()])
+def test_a_fresh_run_that_was_interrupted_goes_on(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path, further: tuple[str, ...]
+) -> None:
+    """With --fresh and without it: what earlier runs judged is no part of its report, and nothing is paid twice."""
+    command = sharded(tmp_path, rows=3, size=1)
+    assert rag_eval(*command, **azure(judge)).code == 0
+    once = singles(judge)
+    judge.requests.clear()
+    partial = rag_eval(*command, "--fresh", "--max-calls", 30, **azure(judge))
+    assert (partial.code, "1 of 3 shards are judged" in partial.err) == (4, True), partial.err
+    ended = rag_eval(*command, *further, **azure(judge))
+    assert (ended.code, "and was interrupted goes on" in ended.err) == (0, bool(further)), ended.err
+    assert singles(judge) == once
+    assert f"({len(judge.requests)} requests, " in ended.out
+    judge.requests.clear()
+    again = rag_eval(*command, "--fresh", **azure(judge))
+    assert (again.code, "goes on" in again.err, singles(judge)) == (0, False, once)
+
+
+@pytest.mark.slow
+def test_a_cap_that_no_shard_fits_in_ends_the_run(rag_eval: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """What is left of it is given to the shards that are begun, until nothing but a beginning can be paid."""
+    command = sharded(tmp_path, rows=6, size=2)
+    (tmp_path / "config.ini").write_text(f"{IN_THIS_PROCESS}[prices]\ninput = 10\noutput = 30\n")
+    sent = 0
+    for _ in range(30):
+        ended = rag_eval(*command, "--max-cost", 0.25, **azure(judge))
+        if ended.code == 0:
+            break
+        assert ended.code == 4, ended.err
+        assert "of 0.25 is spent (--max-cost)" in ended.err
+        preflights = sum(request.task == "preflight" for request in judge.requests[sent:])
+        assert preflights <= 3 < len(judge.requests) - sent
+        sent = len(judge.requests)
+    assert ended.code == 0
+    assert set(singles(judge).values()) == {1}
+
+
 def singles(judge: FakeJudge) -> Counter[str]:
     """Requests of one text each, by what they ask; how the others are batched depends on what is known."""
     return Counter(request.prompt for request in judge.requests if request.task not in BATCHED)
@@ -606,10 +646,10 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=3)
     command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
-    ended = in_forks(*command, "--max-calls", 60, **azure(judge))
+    ended = in_forks(*command, "--max-calls", 40, **azure(judge))
     assert ended.code == 4, ended.err
     assert "--max-calls" in ended.err
-    assert 30 < len(judge.requests) <= 60
+    assert 20 < len(judge.requests) <= 40
     assert "of 3 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
     sent = 0
     while True:
@@ -619,8 +659,8 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
         if ended.code == 0:
             break
         sent = len(judge.requests)
-        ended = in_forks(*command, "--max-calls", 60, **azure(judge))
-        assert 0 < len(judge.requests) - sent <= 60
+        ended = in_forks(*command, "--max-calls", 40, **azure(judge))
+        assert 0 < len(judge.requests) - sent <= 40
     assert set(singles(judge).values()) == {1}
     in_forks("report", "out")
     again = told(tmp_path / "out/report.json")["end"]["usage"]

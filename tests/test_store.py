@@ -123,7 +123,7 @@ def test_what_a_store_lacks_is_looked_up_in_another_which_stays(tmp_path: Path) 
 
 
 def test_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
-    """`fresh` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
+    """`since` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
     before = Store(tmp_path / "s")
     before.put_reply("r", reply="[1]", **PAID)
     before.put_failure("f", **FAILED)
@@ -133,7 +133,7 @@ def test_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
     assert (retrying.reply("r"), retrying.failure("f")) == ("[1]", None)
     retrying.end(keep=True)
 
-    fresh = Store(tmp_path / "s", fresh=True)
+    fresh = Store(tmp_path / "s", since=time.time())
     assert (fresh.reply("r"), fresh.failure("f")) == (None, None)
     fresh.put_reply("r", reply="[2]", **PAID)
     fresh.put_failure("f", task="t", code="truncated", message="cut")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import Row
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.run.batches import BatchRun
+    from rag_eval.run.batches import BatchRun, JobBill
+    from rag_eval.run.judges import Judges
     from rag_eval.store.batch_records import BatchRecord
     from rag_eval.store.reply_store import Store
     from rag_eval.texts.citations import Habit
@@ -66,6 +67,14 @@ def refuse_open_batches(store: "Store", target: Path) -> None:
             f"{target}: this report waits for {_number(batches)} ({counted(calls, 'call')}); add --batch to continue, "
             "or cancel with --batch-cancel"
         )
+
+
+def earlier_batches(settings: "Settings", judges: "Judges", target: Path) -> "JobBill | None":
+    """What this report took in batches before; None if nothing is known of it."""
+    from rag_eval.run.batches import JobBill
+    from rag_eval.store.reply_store import Store
+
+    return JobBill.of(settings, judges.store, target) if isinstance(judges.store, Store) else None
 
 
 @contextmanager

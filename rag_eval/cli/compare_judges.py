@@ -228,7 +228,7 @@ class _JudgeComparisonJob:
             runs = _run_of(first), _run_of(second)
             paths = self._write_comparison(comparison, runs)
             keep = not all(each.is_complete for each in opened)
-            full = None if keep else _end_accounts(opened)
+            full = _end_accounts(opened, is_complete=not keep)
         finally:
             for each in opened:
                 each.judges.store.end(keep=keep or each.side.settings.cache.enabled)
@@ -347,13 +347,15 @@ class _JudgeComparisonJob:
         return ExitCode.LOW_COVERAGE if is_low else ExitCode.COMPLETE
 
 
-def _end_accounts(judged: list[_Judged]) -> StoreError | None:
-    """Why the costs of a finished comparison could not be closed: its figures are to be told first."""
+def _end_accounts(judged: list[_Judged], *, is_complete: bool) -> StoreError | None:
+    """Why the costs of a comparison could not be closed: its figures are to be told first."""
     try:
         for each in judged:
-            if (
-                each.judges.account and each.side.settings.cache.enabled
-            ):  # without a cache, it goes with the journal
+            if not each.judges.account or any(other.stopped for other in judged):
+                continue
+            if not is_complete:
+                each.judges.account.reach_end()
+            elif each.side.settings.cache.enabled:  # without a cache, it goes with the journal
                 each.judges.account.end()
     except StoreError as error:
         return error

@@ -1,5 +1,6 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -195,7 +196,7 @@ class DryRun:
             paths[0],
             another=paths[1] if len(paths) > 1 else None,
             on_damage=None if options.strict_cache else warn,
-            fresh=options.fresh,
+            since=time.time() if options.fresh else 0.0,
             retry_errors=options.retry_errors,
             is_dry=True,
         )

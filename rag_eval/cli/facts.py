@@ -1,5 +1,6 @@
 """What a reader must know about a run, gathered at its start and at its end."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -225,6 +226,7 @@ def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts
         else facts.toxicity_threshold,
         diagnostics=diagnostics.enabled,
         gold_ids=diagnostics.gold_ids if "gold_ids" in diagnostics.model_fields_set else facts.gold_ids,
+        partial=_ADVICE.sub("; to complete it, continue the run that wrote the JSON", facts.partial),
         notes=(
             *facts.notes,
             note,
@@ -232,6 +234,10 @@ def facts_again(facts: "RunFacts", settings: "Settings", note: str) -> "RunFacts
             *_still_there(facts, settings),
         ),
     )
+
+
+_ADVICE = re.compile(r"; [^;]*\brun the same command again\b[^;]*\Z")
+"""How a run that stopped says how it goes on: a command that makes another report of it judges nothing."""
 
 
 def _still_there(facts: "RunFacts", settings: "Settings") -> Iterator[str]:

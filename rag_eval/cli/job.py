@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cli.batching import (
     cancel_batches,
+    earlier_batches,
     open_batches,
     refuse_batches,
     wait_for_batches,
@@ -170,8 +171,12 @@ class Job:
         facts: "RunFacts",
         batches: "BatchRun | None" = None,
     ) -> ExitCode:
+        from rag_eval.results.recorded import RecordedRun
+
         settings = loaded.settings
         evaluation, rendered = self._open_evaluation(settings, table, judges, facts, in_batches=bool(batches))
+
+        bill = batches or earlier_batches(settings, judges, self._paths.report)
 
         def results(tallies: "Tallies") -> "Results":
             yield from self._session.judged(evaluation, table, tallies, self._until_clear)
@@ -187,19 +192,22 @@ class Job:
             )
             if self._until_clear:
                 ended = self._until_clear.facts(ended)
-            return batches.facts(ended) if batches else ended
+            return bill.facts(ended) if bill else ended
 
         keep = lacks_replies = True
         try:
             outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
-            lacks_replies = not _is_complete(evaluation, outcome)
+            lacks_replies = not _is_complete(evaluation, outcome, is_recorded=isinstance(table, RecordedRun))
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             keep = settings.cache.enabled or is_needed
+            is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)
             try:
                 if judges.account and keep and not is_needed:  # without a cache, it goes with the journal
                     judges.account.end()
-                if batches and not evaluation.stopped and not outcome.problems:
-                    batches.end()
+                elif judges.account and is_over:
+                    judges.account.reach_end()
+                if bill and is_over and (batches or not lacks_replies):
+                    bill.end()
             except StoreError as error:  # the report is there, and says what it has to say
                 outcome = replace(outcome, problems=(*outcome.problems, error))
         except OutputError as error:
@@ -213,7 +221,7 @@ class Job:
             outcome,
             settings,
             evaluation.stopped,
-            is_journal_kept=lacks_replies and not settings.cache.enabled,
+            is_journal_kept=lacks_replies and not (settings.cache.enabled or self._options.report_only),
         )
 
     def _open_evaluation(
@@ -368,7 +376,8 @@ _IDLE_OFFLINE = ("offline", "offline-file")
 """Words of the table of options; --model and --temperature are reported with the settings."""
 
 
-def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome") -> bool:
+def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome", *, is_recorded: bool) -> bool:
+    """Of a run that `is_recorded`, only pairs were judged: no command judges its scores again."""
     pairs = outcome.findings.head_to_head
-    failed = any(bot.failures for bot in outcome.summary.bots) or bool(pairs and pairs.failed)
-    return not evaluation.stopped and not failed
+    failed = not is_recorded and any(bot.failures for bot in outcome.summary.bots)
+    return not (evaluation.stopped or failed or (pairs and pairs.failed))

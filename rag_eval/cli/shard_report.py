@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,8 +116,10 @@ def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":
     run = ShardedRun(folder, plan, loaded.settings, rubric_of(loaded.settings))
     run.find_done()
     if not run.done:
+        begun = f"since --fresh began on {datetime.fromtimestamp(plan.fresh_since):%Y-%m-%d %H:%M}, "
         raise InputError(
-            f"{folder.root}: no shard of {len(plan.shards):,} is judged yet; there is nothing to report"
+            f"{folder.root}: {begun if plan.fresh_since else ''}no shard of {len(plan.shards):,} is judged yet; there "
+            "is nothing to report"
         )
     return run, loaded
 

@@ -1,8 +1,9 @@
 """The shards of one run: which of them are done, and how the others are judged."""
 
 import os
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.shards.plan import Plan
     from rag_eval.shards.spec import ShardSpec
 
-_CAPS = ("max_calls", "max_cost", "max_minutes", "grant_used")
+_CAPS = ("max_calls", "max_cost", "max_minutes")
 """Codes of shards that stopped because their part of a cap was used up; the run may have some left."""
 _AHEAD = 1
 """Shards that wait in a process while it judges another one offline."""
@@ -102,7 +103,7 @@ class ShardedRun:
                 habits=self.plan.table.get("habits", {}),
                 pairs=self.plan.pairs,
                 facts=facts,
-                fresh=bool(options and options.fresh),
+                fresh_since=self.plan.fresh_since,
                 retry_errors=bool(options and options.retry_errors),
                 strict_cache=bool(options and options.strict_cache),
             )
@@ -122,7 +123,7 @@ class ShardedRun:
     def judge(self, engine: "Engine", options: Options) -> Iterator["ShardOutcome"]:
         """Every shard that is not done, until all are, something stops the run, or its caps are reached."""
         from rag_eval.shards.engines import LocalEngine
-        from rag_eval.shards.judge_shard import ShardOutcome, judge_shard
+        from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
         from rag_eval.shards.purse import Purse
 
         updates = {"share": engine.slots, "shares_replies": isinstance(engine, LocalEngine)}
@@ -132,26 +133,41 @@ class ShardedRun:
         purse, waiting = Purse(self._settings, engine.slots), deque(wanted)
         by_number = {spec.number: spec for spec in wanted}
         while waiting and not self.stopped:
-            is_moving, short = False, list[int]()
+            is_moving, short, died = False, list[int](), list[int]()
             try:
-                for plain in engine.map(judge_shard, self._tasks(waiting, purse)):
+                for plain in engine.map(judge_shard, self._tasks(waiting, purse, short)):
                     outcome = ShardOutcome(**plain)
                     purse.settle(outcome)
                     self.requests += outcome.requests
                     self.cost += outcome.cost
-                    is_moving |= outcome.done or outcome.requests > 0
+                    is_moving |= outcome.done
                     if outcome.done:
                         self.done.add(outcome.number)
                     elif outcome.code in _CAPS:
                         short.append(outcome.number)
+                    elif outcome.code == GRANT_USED:
+                        died.append(outcome.number)
                     else:
                         self._stop(outcome.code, outcome.stopped, outcome.exit_code)
                     yield outcome
             except RagEvalError as error:  # of the engine: workers died again and again
                 self._stop("engine", str(error), error.exit_code)
-            waiting.extend(map(by_number.__getitem__, short))
-            if waiting and not is_moving and not self.stopped:
+            waiting.extendleft(by_number[number] for number in (*died, *short))  # what is begun comes first
+            if waiting and not self.stopped and not (purse.narrow() if short else is_moving):
                 self.stopped = purse.reached()
+
+    def begin_anew(self) -> bool:
+        """Nothing that is there counts from now on. Whether a command before has begun so and was interrupted: what it
+        has judged since counts.
+        """
+        from rag_eval.shards.judge_shard import is_judged
+
+        is_begun = bool(self.plan.fresh_since) and not all(
+            is_judged(self.folder, spec) for spec in self.specs()
+        )
+        if not is_begun:
+            self.plan = self.plan.model_copy(update={"fresh_since": time.time()})
+        return is_begun
 
     def keep_what_was_paid(self, before: "Plan", options: Options) -> None:
         """Raises InputError if parts by another judge than this one would be replaced, and nobody has asked for that.
@@ -269,7 +285,7 @@ class ShardedRun:
         from rag_eval.shards.folder import about_results
         from rag_eval.shards.judge_shard import is_judged
 
-        if options.fresh or not is_judged(self.folder, spec):
+        if not is_judged(self.folder, spec):
             return True
         return not self.judges.is_proxy and bool(about_results(self.folder.results(spec.number))["failed"])
 
@@ -279,16 +295,19 @@ class ShardedRun:
         from rag_eval.shards.judge_shard import is_done
 
         for spec in self.specs(options):
-            is_there = not options.fresh and is_done(self.folder, spec)
+            is_there = is_done(self.folder, spec)
             has_failed = is_there and about_results(self.folder.results(spec.number))["failed"]
             if is_there and (self.judges.is_proxy or not has_failed):
                 self.done.add(spec.number)
             else:
-                yield spec.model_copy(update={"again": is_there or options.fresh})
+                yield spec.model_copy(update={"again": is_there})
 
-    def _tasks(self, waiting: "deque[ShardSpec]", purse: Any) -> Iterator[dict[str, Any]]:
+    def _tasks(
+        self, waiting: "deque[ShardSpec]", purse: Any, short: Sequence[int]
+    ) -> Iterator[dict[str, Any]]:
+        """Until a shard comes back `short`: what is left goes to those that are begun."""
         rows_before = [*accumulate((shard.rows for shard in self.plan.shards), initial=0)]
-        while waiting and not self.stopped:
+        while waiting and not self.stopped and not short:
             spec = purse.fill(waiting[0])
             if spec is None:
                 return

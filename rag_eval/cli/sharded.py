@@ -112,7 +112,7 @@ class ShardedJob:
             plan, before = self._plan(loaded)
             self._folder.require_files(range(len(plan.shards)))
             self._folder.remove_leftovers(range(len(plan.shards)))
-            run = ShardedRun(self._folder, plan, loaded.settings, self._session.rubric)
+            run = self._run_of(plan, loaded.settings)
             if before:
                 run.keep_what_was_paid(before, self._options)
                 self._mend_inputs(run, loaded)
@@ -161,7 +161,7 @@ class ShardedJob:
         if read_plan(self._folder) is None:
             return cut_again(None)
         plan, before = self._plan(loaded)
-        run = ShardedRun(self._folder, plan, loaded.settings, self._session.rubric)
+        run = self._run_of(plan, loaded.settings)
         if before:
             run.keep_what_was_paid(before, self._options)
         numbers = run.numbers_to_judge(self._options)
@@ -227,6 +227,14 @@ class ShardedJob:
         plan = before or self._new_plan(loaded, asked)
         now = {"settings": self._settings, "origins": origins}
         return plan.model_copy(update=now), before
+
+    def _run_of(self, plan: "Plan", settings: "Settings") -> ShardedRun:
+        """The shards as this command wants them."""
+        run = ShardedRun(self._folder, plan, settings, self._session.rubric)
+        if self._options.fresh and run.begin_anew():
+            begun = datetime.fromtimestamp(run.plan.fresh_since)
+            warn(f"--fresh: the run that was begun so on {begun:%Y-%m-%d %H:%M} and was interrupted goes on")
+        return run
 
     def _new_plan(self, loaded: "LoadedSettings", asked: dict[str, Any]) -> "Plan":
         from rag_eval.shards.folder import read_rows
@@ -340,10 +348,9 @@ class ShardedJob:
                 outcome = write_parts(self._session, loaded, run, fold, finished, rows)
         except KeyboardInterrupt:
             run.find_done()
-            again = "the same command without --fresh" if self._options.fresh else "the same command"
             warn(
-                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run {again} "
-                f"again to continue, or rag-eval report {self._folder.root} to report the finished shards."
+                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
+                f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
         keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled

@@ -143,16 +143,19 @@ class Budget:
         return cost
 
     def _check(self, most: float) -> None:
+        again = _AGAIN if self._elsewhere_spent or self._elsewhere_requests else _NEXT
         spent, requests = self._spent + self._elsewhere_spent, self._requests + self._elsewhere_requests
         if self._max_calls is not None and requests >= self._max_calls:
-            raise _reached("max_calls", f"{self._max_calls} requests were sent (--max-calls)")
+            raise _reached("max_calls", f"{self._max_calls} requests were sent (--max-calls)", again)
         if self._max_cost is not None and spent + self._held + most > self._max_cost:
             held = f", open requests may cost {self._held:.4f}" if round(self._held, 4) else ""
             raise _reached("max_cost", f"{spent:.4f} of {self._max_cost:g} is spent{held}; one more request "
-                                       f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
+                                       f"could cost up to {most:.4f} (--max-cost)", again)  # fmt: skip
         if self._max_minutes is not None and self._clock() - self._started >= self._max_minutes * 60:
             raise _reached(
-                "max_minutes", f"the time limit of {minutes(self._max_minutes)} is reached (--max-minutes)"
+                "max_minutes",
+                f"the time limit of {minutes(self._max_minutes)} is reached (--max-minutes)",
+                _NEXT,
             )
 
 
@@ -160,5 +163,12 @@ def minutes(number: float) -> str:
     return f"{number:g} minute{'' if number == 1 else 's'}"
 
 
-def _reached(code: str, what: str) -> RunStoppedError:
-    return RunStoppedError(code, f"{what}; run the same command again to continue")
+def _reached(code: str, what: str, how_to_continue: str) -> RunStoppedError:
+    return RunStoppedError(code, f"{what}; {how_to_continue}")
+
+
+_NEXT = "run the same command again to continue"
+"""The limits are those of one command."""
+_AGAIN = (
+    "raise the limit, which is that of all commands of this run, and run the same command again to continue"
+)

@@ -28,7 +28,15 @@ from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.metered_store import RunAccount
 from rag_eval.run.pairs import PairJudge
-from rag_eval.store.batch_records import ANSWERED, BatchRecord, BatchRecords, BatchState, CallState, JobRecord
+from rag_eval.store.batch_records import (
+    ANSWERED,
+    BatchRecord,
+    BatchRecords,
+    BatchState,
+    CallRecord,
+    CallState,
+    JobRecord,
+)
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
 from rag_eval.texts.citations import Habit
@@ -44,17 +52,13 @@ def batch_limits_of(settings: Settings) -> BatchLimits:
         raise SettingsError(
             "--batch, --batch-cancel: the offline judge makes no calls; remove the option, or choose an LLM judge"
         )
-    factor = settings.prices.batch_factor
     return BatchLimits(
         url=rules.url,
         most_requests=rules.most_requests,
         most_bytes=rules.most_bytes,
         most_tokens=batch.enqueued_tokens or 0,
         deployments=_batch_deployments(settings) if rules.has_own_deployments else {},
-        prices={
-            model: Price(price.prompt * factor, price.completion * factor)
-            for model, price in prices_of(settings).items()
-        },
+        prices=batch_prices(settings),
     )
 
 
@@ -103,6 +107,91 @@ def _is_open(batch: BatchRecord) -> bool:
     return batch.state not in (BatchState.STORED, BatchState.DUPLICATE)
 
 
+def batch_prices(settings: Settings) -> dict[str, Price]:
+    """By deployment of single calls."""
+    factor = settings.prices.batch_factor
+    return {
+        model: Price(price.prompt * factor, price.completion * factor)
+        for model, price in prices_of(settings).items()
+    }
+
+
+class JobBill:
+    """What earlier commands of a job took: in batches, and online while it had batches."""
+
+    def __init__(self, store: Store, job: JobRecord, prices: Mapping[str, Price]) -> None:
+        """`job` is as it was before this command, and `prices` are those of batches."""
+        self._store = store
+        self._records = BatchRecords(store)
+        self._job = job
+        self._prices = prices
+        self._began = time.time()
+
+    @classmethod
+    def of(cls, settings: Settings, store: Store, target: Path) -> "JobBill | None":
+        """Of the job that has the name of a report; None if nothing is known of one."""
+        job = BatchRecords(store).job(_job_of(target))
+        return cls(store, job, batch_prices(settings)) if job else None
+
+    def facts(self, facts: RunFacts) -> RunFacts:
+        """With what the whole job took."""
+        return replace(facts, usage=self.total(facts.usage))
+
+    def total(self, usage: Usage) -> Usage:
+        """That of the whole job, from that of this command, for which its replies are cached ones."""
+        before = self._job
+        earlier_requests = usage.earlier_requests + before.requests
+        earlier_cost = usage.earlier_cost + sum(cost or 0.0 for *_, cost in before.online.values())
+        by_task = defaultdict(TaskUsage, usage.by_task)
+        answered: defaultdict[str, set[str]] = defaultdict(set)
+        requests, uncounted, uncounted_cost = 0, before.uncounted, before.uncounted_cost
+        is_priced = usage.cost is not None or not usage.requests
+        for call in self._records.calls_of_job(before.id):
+            if call.state not in ANSWERED:
+                continue
+            requests += 1
+            cost = self._cost(call) if is_priced else None
+            if call.stored_at < self._began:
+                earlier_requests += 1
+                earlier_cost += cost or 0.0
+            if call.state is CallState.UNCOUNTED:
+                uncounted += 1
+                uncounted_cost += cost or 0.0
+                by_task[call.task] += TaskUsage(cost=cost)
+            else:
+                by_task[call.task] += TaskUsage(0, 0, call.prompt_tokens, call.completion_tokens, cost)
+            if self._store.reply(call.key) is not None:
+                answered[call.task].add(call.key)
+        for task, (prompt, completion, online) in before.online.items():
+            by_task[task] += TaskUsage(0, 0, prompt, completion, online)
+        moved = {task: min(len(keys), by_task[task].cached) for task, keys in answered.items()}
+        for task, number in moved.items():
+            by_task[task] += TaskUsage(number, -number)
+        total = sum(by_task.values(), TaskUsage())
+        return replace(
+            usage,
+            calls=usage.calls + sum(moved.values()),
+            cached=usage.cached - sum(moved.values()),
+            requests=usage.requests + requests + before.requests,
+            prompt_tokens=total.prompt_tokens,
+            completion_tokens=total.completion_tokens,
+            uncounted=usage.uncounted + uncounted,
+            uncounted_cost=usage.uncounted_cost + uncounted_cost,
+            cost=total.cost if is_priced else None,
+            earlier_requests=earlier_requests,
+            earlier_cost=earlier_cost,
+            by_task=dict(sorted(by_task.items())),
+        )
+
+    def end(self) -> None:
+        """The job is over: the next command for its report begins another one."""
+        self._records.end_job(self._job.id)
+
+    def _cost(self, call: CallRecord) -> float | None:
+        price = self._prices.get(call.model)
+        return price.of(call.prompt_tokens, call.completion_tokens) if price else None
+
+
 class BatchRun:
     """One command of a job. The job ends with its report."""
 
@@ -142,9 +231,9 @@ class BatchRun:
             rest=transport.rest,
         )
         self._account = RunAccount(store, run)
-        self._began = time.time()
         self._job = self._begun(_job_of(target), fresh, retry_errors)
         self._before = self._job
+        self._bill = JobBill(store, self._job, plan.limits.prices)
         store.serve_since(self._job.replies_since, self._job.failures_since)
         budget.report_to(self._note_online)
 
@@ -205,56 +294,12 @@ class BatchRun:
 
     def facts(self, facts: RunFacts) -> RunFacts:
         """Those of the last evaluation, with what the job took in all its commands."""
-        return replace(facts, usage=self._usage(facts.usage), notes=(*facts.notes, *self._notes()))
-
-    def _usage(self, usage: Usage) -> Usage:
-        """That of the whole job, from that of the last evaluation."""
-        usage = self._account.total(usage)
-        earlier_requests = usage.earlier_requests + self._before.requests
-        earlier_cost = usage.earlier_cost + sum(cost or 0.0 for *_, cost in self._before.online.values())
-        by_task = defaultdict(TaskUsage, usage.by_task)
-        answered: defaultdict[str, set[str]] = defaultdict(set)
-        requests, uncounted, uncounted_cost = 0, self._before.uncounted, self._before.uncounted_cost
-        for call in self._records.calls_of_job(self._job.id):
-            if call.state not in ANSWERED:
-                continue
-            requests += 1
-            cost = self._plan.limits.cost(call) if usage.cost is not None else None
-            if call.stored_at < self._began:
-                earlier_requests += 1
-                earlier_cost += cost or 0.0
-            if call.state is CallState.UNCOUNTED:
-                uncounted += 1
-                uncounted_cost += cost or 0.0
-                by_task[call.task] += TaskUsage(cost=cost)
-            else:
-                by_task[call.task] += TaskUsage(0, 0, call.prompt_tokens, call.completion_tokens, cost)
-            if self._store.reply(call.key) is not None:
-                answered[call.task].add(call.key)
-        for task, (prompt, completion, cost) in self._before.online.items():
-            by_task[task] += TaskUsage(0, 0, prompt, completion, cost)
-        moved = {task: min(len(keys), by_task[task].cached) for task, keys in answered.items()}
-        for task, number in moved.items():
-            by_task[task] += TaskUsage(number, -number)
-        total = sum(by_task.values(), TaskUsage())
-        return replace(
-            usage,
-            calls=usage.calls + sum(moved.values()),
-            cached=usage.cached - sum(moved.values()),
-            requests=usage.requests + requests + self._before.requests,
-            prompt_tokens=total.prompt_tokens,
-            completion_tokens=total.completion_tokens,
-            uncounted=usage.uncounted + uncounted,
-            uncounted_cost=usage.uncounted_cost + uncounted_cost,
-            cost=total.cost if usage.cost is not None else None,
-            earlier_requests=earlier_requests,
-            earlier_cost=earlier_cost,
-            by_task=dict(sorted(by_task.items())),
-        )
+        usage = self._bill.total(self._account.total(facts.usage))
+        return replace(facts, usage=usage, notes=(*facts.notes, *self._notes()))
 
     def end(self) -> None:
         """The report is written: the job is over."""
-        self._records.end_job(self._job.id)
+        self._bill.end()
         self._account.end()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -117,6 +118,9 @@ class StoredReplies:
     another: Path | None = None
     """A second store, which is only read; the file may be missing."""
     fresh: bool = False
+    """Whether all that is stored is to be ignored, but for what an interrupted command of the run has begun so."""
+    since: float = 0.0
+    """What was stored before is ignored, in seconds since 1970."""
     retry_errors: bool = False
     strict: bool = False
     """Whether damage is an error; otherwise it is told, and what is intact is kept."""
@@ -144,13 +148,18 @@ def open_llm_judges(
         replies.path,
         another=replies.another,
         on_damage=None if replies.strict else tell,
-        fresh=replies.fresh,
+        since=replies.since,
         retry_errors=replies.retry_errors,
         on_network=tell,
     )
     transport = Transport(endpoint, store, budget, announce=tell)
     judge = StoredOnly(transport) if replies.only else transport
-    account = RunAccount(store, replies.run, fresh=replies.fresh) if replies.run else None
+    account = (
+        RunAccount(store, replies.run, fresh=replies.fresh, since=replies.since) if replies.run else None
+    )
+    if account and account.continues:
+        begun = datetime.fromtimestamp(account.began)
+        tell(f"--fresh: the run that was begun so on {begun:%Y-%m-%d %H:%M} and was interrupted goes on")
     return replace(Judges.llm(settings, judge, store, rubric), account=account)
 
 

@@ -29,17 +29,26 @@ class RunAccount:
     It is committed together with each reply, so that a killed command leaves what its stored replies took.
     """
 
-    def __init__(self, store: Store, run: str, *, fresh: bool = False) -> None:
-        """`run` is its name in the store. With `fresh` the run begins again."""
+    def __init__(self, store: Store, run: str, *, fresh: bool = False, since: float = 0.0) -> None:
+        """`run` is its name in the store. With `fresh` the run begins again, and the store ignores what it has, unless
+        an earlier command has begun it again and was interrupted: that goes on, with `fresh` and without it. What
+        commands took before `since`, in seconds since 1970, is that of another run.
+        """
         self._store = store
         self._run = run
+        known: dict[str, Any] = json.loads(store.note(run) or "{}")
+        self._fresh_since: float = known.get("fresh_since", 0.0)
+        self.continues = bool(fresh and self._fresh_since)
+        """Whether the run was begun again by an earlier command, as this one was asked to do."""
+        if fresh and not self._fresh_since:
+            self._fresh_since = time.time()
+        store.ignore_before(self._fresh_since)
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
         self.began = time.time()
         """In seconds since 1970."""
-        if not fresh and (known := store.note(run)):
-            record = json.loads(known)
-            self.began, self._before = record["began"], from_plain(Usage, record["usage"])
+        if known and known["began"] >= max(since, self._fresh_since):
+            self.began, self._before = known["began"], from_plain(Usage, known["usage"])
 
     def follow(self, now: Callable[[], Usage]) -> None:
         """Keep what `now` gives: what this command took so far, with the number of stored replies as `cached`.
@@ -75,6 +84,13 @@ class RunAccount:
         with suppress(StoreError):
             self._store.commit()
 
+    def reach_end(self) -> None:
+        """The command has come to its end, with or without failures: the next one with `fresh` begins again."""
+        if self._fresh_since:
+            self._fresh_since = 0.0
+            with suppress(StoreError):
+                self._store.commit(self._statement(self._now()))
+
     def end(self) -> None:
         """The run is complete: the next command with its name begins another one."""
         self._store.along = tuple
@@ -82,11 +98,12 @@ class RunAccount:
 
     def _statements(self) -> tuple[Statement, ...]:
         now = self._now()
-        if not now.requests:
-            return ()
+        return (self._statement(now),) if now.requests else ()
+
+    def _statement(self, now: Usage) -> Statement:
         usage = self._before + now if self._before.requests else now
-        record = {"began": self.began, "usage": to_plain(usage)}
-        return (insertion("notes", (self._run, json.dumps(record))),)
+        record = {"began": self.began, "usage": to_plain(usage), "fresh_since": self._fresh_since}
+        return insertion("notes", (self._run, json.dumps(record)))
 
 
 class MeteredStore:

@@ -101,9 +101,13 @@ def _about_tallies(folder: RunFolder, spec: ShardSpec) -> State:
 
 def _are_of_results(about: State, folder: RunFolder, spec: ShardSpec) -> bool:
     return bool(
-        about.get("judging") == spec.judging
-        and about.get("results") == fingerprint_of_file(folder.results(spec.number))
+        _is_as_asked(about, spec) and about.get("results") == fingerprint_of_file(folder.results(spec.number))
     )
+
+
+def _is_as_asked(about: State, spec: ShardSpec) -> bool:
+    """Whether a part that says this of itself was judged as the specification asks for."""
+    return about.get("judging") == spec.judging and about.get("fresh_since", 0.0) >= spec.fresh_since
 
 
 def usage_of_unfinished(folder: RunFolder, specs: Iterable[ShardSpec]) -> Usage:
@@ -111,17 +115,17 @@ def usage_of_unfinished(folder: RunFolder, specs: Iterable[ShardSpec]) -> Usage:
     from rag_eval.run.metered_store import RunAccount
     from rag_eval.store.reply_store import Store
 
-    names: dict[Path, list[str]] = {}
+    names: dict[Path, list[tuple[str, float]]] = {}
     for spec in specs:
         cache = spec.settings_of_shard().cache
         own = [folder.replies(None), folder.replies(spec.number)]
         for path in [cache.directory / CACHE_NAME] if cache.enabled else own:
-            names.setdefault(path, []).append(_run_of(folder, spec))
+            names.setdefault(path, []).append((_run_of(folder, spec), spec.fresh_since))
     found: dict[str, Usage] = {}
     for path in filter(Path.exists, names):
         store = Store(path, is_dry=True)
-        for name in names[path]:
-            usage = RunAccount(store, name).total(Usage())
+        for name, since in names[path]:
+            usage = RunAccount(store, name, since=since).total(Usage())
             # One that another engine continued in the other journal includes what is in the first.
             found[name] = max(usage, found.get(name, usage), key=lambda each: each.requests)
         store.end(keep=True)
@@ -165,7 +169,7 @@ class _Shard:
     def count_again(self) -> bool:
         """Tallies of what was judged before, as the settings are now. False if it is not there, or damaged."""
         judged = about_results(self._folder.results(self._spec.number))
-        if judged.get("judging") != self._spec.judging:
+        if not _is_as_asked(judged, self._spec):
             return False
         facts = with_marks(self._spec.facts_of_run(), [judged])
         before = read_results(self._folder.results(self._spec.number))
@@ -236,7 +240,7 @@ class _Shard:
         replies = StoredReplies(
             path=cache.directory / CACHE_NAME if cache.enabled else mine,
             another=other,  # of an earlier run, by an engine of the other kind
-            fresh=spec.fresh,
+            since=spec.fresh_since,
             retry_errors=spec.retry_errors,
             strict=spec.strict_cache,
             run=_run_of(self._folder, spec),
@@ -254,13 +258,19 @@ class _Shard:
                 write_results(target, facts, rows.passed(results), about)
         else:
             write_results(target, facts, results, about)
-        known = {"judging": spec.judging, "counting": spec.counting, "results": fingerprint_of_file(target)}
+        known = {
+            "judging": spec.judging,
+            "counting": spec.counting,
+            "results": fingerprint_of_file(target),
+            "fresh_since": about_results(target).get("fresh_since", 0.0),
+        }
         write_state(folder.tallies(spec.number), {"about": known, "tallies": tallies.state()})
 
     def _about(self, evaluation: Evaluation, facts: RunFacts, failed: int, marks: State) -> State:
         """What the report of the run needs to know of the shard beside its results."""
         return {
             "judging": self._spec.judging,
+            "fresh_since": self._spec.fresh_since,
             "version": __version__,
             "scoring": scoring_of(facts),
             "failed": failed,

@@ -86,6 +86,9 @@ class Plan(_Written):
     """Those of the last run over this folder, as they were given."""
     origins: dict[str, tuple[str, str, int]] = {}
     """Where they come from, by 'section.key': level, name and line."""
+    fresh_since: float = 0.0
+    """Parts and stored replies from before that time, in seconds since 1970, are not wanted: it is when the last run
+    with --fresh began."""
     judging: str = ""
     """Fingerprint of everything that scores depend on, as the last run asked for it."""
 

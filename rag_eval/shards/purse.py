@@ -63,6 +63,14 @@ class Purse:
         self._calls += outcome.requests
         self._cost += outcome.cost
 
+    def narrow(self) -> bool:
+        """From now on give what is left to half as many shards at a time; False if that is one already.
+
+        A part that is too little for a shard may be enough if fewer shards have one.
+        """
+        before, self._slots = self._slots, max(1, self._slots // 2)
+        return self._slots < before
+
     def reached(self) -> RunStoppedError:
         """Why nothing more is handed out."""
         max_calls, max_cost, max_minutes = self._caps

@@ -81,8 +81,9 @@ class ShardSpec(BaseModel):
     shares_replies: bool = True
     """Whether all shards have one journal."""
     again: bool = False
-    """Whether to judge it even if it is done: some of its cases failed, or stored replies are not wanted."""
-    fresh: bool = False
+    """Whether to judge it even if it is done, since some of its cases failed."""
+    fresh_since: float = 0.0
+    """Parts and stored replies from before that time, in seconds since 1970, are not wanted."""
     retry_errors: bool = False
     strict_cache: bool = False
 

@@ -34,7 +34,7 @@ class Store:
         *,
         another: Path | None = None,
         on_damage: Callable[[str], None] | None = None,
-        fresh: bool = False,
+        since: float = 0.0,
         retry_errors: bool = False,
         is_dry: bool = False,
         on_network: Callable[[str], None] = lambda sentence: None,
@@ -42,13 +42,13 @@ class Store:
     ) -> None:
         """Open the store at `path`, or begin one.
 
-        A file that is damaged, or not a store, is renamed; a new store begins with its intact rows. Damaged rows of an
-        intact file are dropped. `on_damage` gets a sentence about either; without `on_damage`, damage raises
-        StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. With `fresh`, earlier replies
-        and failures are ignored; with `retry_errors`, earlier failures only. If `file_system` reports a network file
-        system, `on_network` gets a warning, and the store works without SQLite's write-ahead log, which needs memory
-        that all its users share. What this store lacks is looked up in the one at `another`, if there is one: it is
-        not changed.
+        A file that is damaged, or not a store, is renamed; a new store begins with its intact rows. Damaged rows of
+        an intact file are dropped. `on_damage` gets a sentence about either; without `on_damage`, damage raises
+        StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. Replies and failures from
+        before `since`, in seconds since 1970, are ignored; with `retry_errors`, all earlier failures. If
+        `file_system` reports a network file system, `on_network` gets a warning, and the store works without SQLite's
+        write-ahead log, which needs memory that all its users share. What this store lacks is looked up in the one at
+        `another`, if there is one: it is not changed.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -56,8 +56,8 @@ class Store:
         self._unwritten: list[_Write] = []
         self.along: Callable[[], Sequence[Statement]] = tuple
         """Gives statements that are committed together with all others, as they are at that time."""
-        self._replies_since = time.time() if fresh else 0.0
-        self._failures_since = time.time() if fresh or retry_errors else 0.0
+        self._replies_since = since
+        self._failures_since = time.time() if retry_errors else since
         with self._reporting("opened"):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_remote = file_system(path.parent) in NETWORK
@@ -72,8 +72,13 @@ class Store:
                 f"{path}: is on a network file system, where locks may not work; use it in one run at a time, or "
                 "move it to a disk of this computer"
             )
-        options: dict[str, Any] = {"on_damage": on_damage, "fresh": fresh, "retry_errors": retry_errors}
+        options: dict[str, Any] = {"on_damage": on_damage, "since": since, "retry_errors": retry_errors}
         self._another = Store(another, is_dry=True, **options) if another and another.exists() else None
+
+    def ignore_before(self, since: float) -> None:
+        """From now on ignore replies and failures from before that time, in seconds since 1970."""
+        self._replies_since = max(self._replies_since, since)
+        self._failures_since = max(self._failures_since, since)
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
