@@ -95,8 +95,19 @@ def test_meanwhile_is_while_a_reply_is_awaited() -> None:
     scheduler.close()
 
 
+def three_at_a_time() -> Any:
+    """A judge that answers three calls once all of them are there."""
+    barrier = threading.Barrier(3, timeout=60)
+
+    def answer(prompt: Any) -> Any:
+        barrier.wait()
+        return echo(prompt)
+
+    return answer
+
+
 def test_gather_waits_for_all_at_once_and_keeps_the_order() -> None:
-    judge = ObjectJudge(echo, seconds=0.02)
+    judge = ObjectJudge(three_at_a_time())
     assert run([ask_several([3, 1, 2])], judge, workers=3) == [[3, 1, 2]]
     assert judge.most_in_flight == 3
 
@@ -109,8 +120,8 @@ def test_gather_nests_and_takes_coroutines() -> None:
 
 
 def test_never_more_calls_in_flight_than_workers() -> None:
-    judge = ObjectJudge(echo, seconds=0.002)
-    run([ask(n) for n in range(40)], judge, workers=3)
+    judge = ObjectJudge(three_at_a_time())
+    run([ask(n) for n in range(39)], judge, workers=3)
     assert judge.most_in_flight == 3
 
 

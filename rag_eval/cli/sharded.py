@@ -353,6 +353,8 @@ class ShardedJob:
                 f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
+        # A worker that outlived the driver of a killed run for a second may have left one since this run began.
+        self._folder.remove_leftovers(range(len(run.plan.shards)))
         keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled
         if not (run.partial or fold.failed or settings.cache.enabled):
             run.remove_replies()
