@@ -1893,6 +1893,15 @@ def test_labels_drawn_from_all_rows_correct_nothing_of_a_run_that_ends_before(
         for table in tables[:2]
     )
     assert (of_whole, of_few) == ({True, False}, {False})
+    # Those that are drawn from the rows that it came to correct its means.
+    run_cli("in.xlsx", "-o", "u.xlsx", "--until-clear", "--json", "u.json", "-q")
+    cases = ("--cases", "60", "--metrics", "answer_correctness", "--raters", "anna")
+    rag_eval("review", "u.json", "-o", "own.xlsx", *cases)
+    label_like_the_judge(tmp_path / "u.json", tmp_path / "own.xlsx", "anna")
+    own = run_cli("u.json", "--report-only", "-o", "x.xlsx", "--labels", "own.xlsx", "--csv", "own")
+    assert (own.code, "drawn from" in own.out + own.err) == (0, False), own.err
+    lines = [*csv.DictReader((tmp_path / "own/human-alignment.csv").read_text("utf-8-sig").splitlines())]
+    assert [bool(line["Corrected mean"]) for line in lines if line["Bot"] == "A"] == [True]
 
 
 def test_no_more_cases_are_advised_than_can_be_labelled(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:

@@ -160,9 +160,16 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
 
 
 def facts_at_end(
-    facts: "RunFacts", stats: "RunStats", summary: "Summary", redactor: "Redactor | None", partial: str
+    facts: "RunFacts",
+    stats: "RunStats",
+    summary: "Summary",
+    redactor: "Redactor | None",
+    partial: str,
+    rows: int | None = None,
 ) -> "RunFacts":
-    """With what is known when all is judged. `partial` says why the run ended early; empty if it did not."""
+    """With what is known when all is judged. `partial` says why the run ended early; empty if it did not. `rows` is
+    for Tallies.
+    """
     notes = (
         *fallback_notes(stats.fallbacks, sum(bot.total_queries for bot in summary.bots)),
         *stats.adaptations,
@@ -172,7 +179,7 @@ def facts_at_end(
         *conversation_notes(summary),
     )
     ended = min(bot.total_queries for bot in summary.bots)
-    if facts.strata and ended < facts.rows:
+    if any(facts.strata.values()) and ended < (facts.rows if rows is None else rows):
         notes += (_DRAWN_FROM_ALL.format(facts.rows, ended),)
         facts = replace(facts, strata={bot: {} for bot in facts.strata})
     return replace(

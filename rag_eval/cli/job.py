@@ -189,6 +189,7 @@ class Job:
                 summary,
                 evaluation.redactor,
                 str(evaluation.stopped or facts.partial),
+                len(table.rows),
             )
             if self._until_clear:
                 ended = self._until_clear.facts(ended)
@@ -196,7 +197,9 @@ class Job:
 
         keep = lacks_replies = True
         try:
-            outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
+            outcome = self._session.write(
+                loaded, facts, results, at_end, rendered=rendered, rows=len(table.rows)
+            )
             lacks_replies = not _is_complete(evaluation, outcome, is_recorded=isinstance(table, RecordedRun))
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             keep = settings.cache.enabled or is_needed
@@ -322,7 +325,9 @@ class Job:
         origin = {"name": run.name, **run.provenance}
         with self._session.locked():
             self._paths.make_room(settings)
-            outcome = self._session.write(loaded, run.facts, results, lambda _: run.facts, made_from=origin)
+            outcome = self._session.write(
+                loaded, run.facts, results, lambda _: run.facts, made_from=origin, rows=len(run.rows)
+            )
         return self._session.conclude(outcome, settings)
 
 

@@ -257,16 +257,18 @@ class Session:
         *,
         rendered: "RenderedCases | None" = None,
         made_from: Mapping[str, Any] | None = None,
+        rows: int | None = None,
     ) -> "RunOutcome":
         """Write every output that was asked for while the results come.
 
-        `results` tells the tallies what it yields, and `at_end` gives the facts that are known then.
+        `results` tells the tallies what it yields, and `at_end` gives the facts that are known then. `rows` is for
+        Tallies.
         """
         from rag_eval.results.tallies import Tallies
 
         history = self.history
         last = history.past if history else None
-        tallies = Tallies(facts, loaded.settings.report.slice_by, self.past, last)
+        tallies = Tallies(facts, loaded.settings.report.slice_by, self.past, last, rows=rows)
         with (
             self.paths.open(
                 loaded,

@@ -43,9 +43,11 @@ class Tallies:
         past: PastRun | None = None,
         last: PastRun | None = None,
         *,
+        rows: int | None = None,
         is_part: bool = False,
     ) -> None:
-        """`past` is the baseline, `last` the last comparable run of the history; the two may be one.
+        """`past` is the baseline, `last` the last comparable run of the history; the two may be one. `rows` are as many
+        as labelled cases may have been drawn from, all of the facts unless another number is given.
 
         A part of a run keeps what a baseline may be compared with, and knows none.
         """
@@ -53,6 +55,7 @@ class Tallies:
             facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further, facts.looks
         )
         self._looks, self._rows = facts.looks, facts.rows
+        self._drawn_from = facts.rows if rows is None else rows
         self._comparison = BaselineComparison(past, facts) if past or is_part else None
         self._since_last = (
             self._comparison if last is past else BaselineComparison(last, facts) if last else None
@@ -148,7 +151,7 @@ class Tallies:
         return self._summarizer.summary(values_of)
 
     def findings(self, summary: Summary) -> Findings:
-        is_whole = all(bot.total_queries >= self._rows for bot in summary.bots)
+        is_whole = all(bot.total_queries >= self._drawn_from for bot in summary.bots)
         return find(
             summary,
             self._comparison.changes() if self._comparison else None,
