@@ -339,6 +339,27 @@ def test_cached_prompt_tokens_have_their_own_price(
     assert (used["cost"] < Price(2.5, 10.0).of(*tokens[:2])) == is_saved
 
 
+def test_thoughts_in_the_total_are_paid_for_and_count_against_the_cap(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    def thinking(request: Request) -> Answer:
+        document = json.loads(structured(honest_reply(request.prompt), request).body)
+        usage = document["usage"]
+        usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"] + 500
+        return json_answer(200, document)
+
+    judge.always = thinking
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "--json", "r.json", **azure(judge)).code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert used["completion_tokens"] > 500 * used["requests"] > 0
+    assert used["cost"] == pytest.approx(
+        Price(2.5, 10.0).of(used["prompt_tokens"], used["completion_tokens"])
+    )
+    assert run_cli("in.xlsx", "--fresh", "--max-cost", "0.04", **azure(judge)).code == 4
+
+
 def test_more_cached_tokens_than_the_prompt_has_are_those_of_the_prompt() -> None:
     body = structured('{"ready": true}', Request("/", {}, {"messages": [{"content": "a b c"}]})).body
     document = json.loads(body)

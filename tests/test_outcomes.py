@@ -159,6 +159,34 @@ def test_tokens_are_counted_on_both_sides_or_not_at_all(
     assert found.tokens.are_counted is counted
 
 
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"total_tokens": 515, "completion_tokens_details": {"reasoning_tokens": 500}}, Tokens(10, 505)),
+        ({"total_tokens": 515, "prompt_tokens_details": {"cached_tokens": 4}}, Tokens(10, 505, 4)),
+        ({"total_tokens": 515, "completion_tokens": None}, Tokens(10, 505)),
+        ({"total_tokens": 15, "completion_tokens_details": {"reasoning_tokens": 4}}, Tokens(10, 5)),
+        ({"total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 8}}, Tokens(10, 5, 8)),
+        ({"total_tokens": 1015, "prompt_tokens_details": {"cached_tokens": 1000}}, Tokens(10, 5, 10)),
+        ({"total_tokens": 12}, Tokens(10, 5)),
+        ({"total_tokens": None}, Tokens(10, 5)),
+        ({"total_tokens": "515"}, Tokens(10, 5)),
+        ({"total_tokens": 300_015}, Tokens(10, 300_005)),
+        ({"total_tokens": 300_016}, Tokens(10, 5)),
+        ({"total_tokens": 10**30}, Tokens(10, 5)),
+        ({"total_tokens": 515, "prompt_tokens": 0}, Tokens(0, 5)),
+    ],
+)
+def test_thoughts_that_only_the_total_counts_are_part_of_the_reply_and_nothing_else_is(
+    usage: Any, counted: Tokens
+) -> None:
+    """A total that is smaller, or larger than a reply can be, counts something else."""
+    given = {"prompt_tokens": 10, "completion_tokens": 5} | usage
+    assert (
+        read_body(json.dumps({"choices": [{"message": {"content": "x"}}], "usage": given})).tokens == counted
+    )
+
+
 def test_every_status_without_a_body_has_its_code() -> None:
     named = {
         401: "unauthorized", 402: "insufficient_quota", 403: "forbidden", 404: "not_found", 405: "not_found",

@@ -350,14 +350,25 @@ def read_body(body: str) -> Completion | Fault:
             f"HTTP 200 without a completion{error.quoted()}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
-    usage = mapping(answer.get("usage"))
-    prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    is_counted = prompt > 0 and (reply > 0 or not _has_text(first))
-    cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    tokens = Tokens(prompt, reply, min(cached, prompt), are_counted=is_counted)
-    read = _read_choice(first, tokens)
+    read = _read_choice(first, _tokens(mapping(answer.get("usage")), has_text=_has_text(first)))
     model = answer.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read
+
+
+def _tokens(usage: Mapping[str, Any], *, has_text: bool) -> Tokens:
+    """Some providers count what a model thinks in the total only; it is billed like the rest of the reply."""
+    prompt, reply, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    thoughts = total - prompt - reply
+    # Those that were cached are told apart by some servers, though they are part of the prompt.
+    if prompt and 0 < thoughts <= _MOST_THOUGHTS and thoughts != cached:
+        reply += thoughts
+    is_counted = prompt > 0 and (reply > 0 or not has_text)
+    return Tokens(prompt, reply, min(cached, prompt), are_counted=is_counted)
+
+
+_MOST_THOUGHTS = 300_000
+"""Tokens, more than models write in one reply. A larger total counts something else, such as all requests so far."""
 
 
 def _not_json(body: str) -> Fault:
