@@ -15,7 +15,7 @@ from provider_cases import CASES
 from test_outcomes import CALL
 
 from rag_eval.errors import RefusedReplyError
-from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.answers import read_body, read_status, refused_reply
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.outcomes import Completion, Fault, oversized, timed_out, unreachable
 from rag_eval.judge.quota import asked_wait, read_quotas
@@ -153,7 +153,8 @@ def told() -> Iterator[str]:
         found = (
             read_body(case.text)
             if case.status == 200
-            else read_status(case.status, case.headers, case.text, "/v1")
+            else refused_reply(case.status, case.text)
+            or read_status(case.status, case.headers, case.text, "/v1")
         )
         yield f"{case.id}: {words(found)}"
     for status in STATUSES:

@@ -13,7 +13,7 @@ from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
 from rag_eval.errors import RefusedReplyError
-from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.answers import read_body, read_status, refused_reply
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.outcomes import (
     Action,
@@ -49,13 +49,17 @@ CALL = Call("rating", (Message("user", "Rate it."),), Rating)
 def outcome(case: ProviderCase) -> Completion | Fault:
     if case.status == 200:
         found = read_body(case.text)
-        if isinstance(found, Completion):
-            try:
-                read_reply(json_of(found.content), CALL)
-            except RefusedReplyError as error:
-                return Fault(Action.REJECT, error.code, str(error), reply=found.content)
-        return found
-    return read_status(case.status, case.headers, case.text, "/deployments/m/chat/completions")
+    else:
+        path = "/deployments/m/chat/completions"
+        found = refused_reply(case.status, case.text) or read_status(
+            case.status, case.headers, case.text, path
+        )
+    if isinstance(found, Completion):
+        try:
+            read_reply(json_of(found.content), CALL)
+        except RefusedReplyError as error:
+            return Fault(Action.REJECT, error.code, str(error), reply=found.content)
+    return found
 
 
 # Answers
@@ -263,6 +267,117 @@ def test_bodies_that_break_parsers(body: str) -> None:
     assert isinstance(read_body(body), Fault)
 
 
+@pytest.mark.parametrize(
+    "finish", ["SAFETY", "safety", "content_filter: OTHER", "Content_Filter", "sensitive"]
+)
+def test_a_content_filter_is_known_by_the_reason_to_finish_in_any_case(finish: str) -> None:
+    choice = {"finish_reason": finish, "message": {"content": '{"n": 1}'}}
+    found = read_body(json.dumps({"choices": [choice]}))
+    assert isinstance(found, Fault)
+    assert (found.action, found.code) == (Action.REJECT, "output_filtered")
+
+
+@pytest.mark.parametrize(
+    "finish", ["stop", "STOP", "eos_token", "tool_calls", None, 5, ["SAFETY"], "safety first"]
+)
+def test_other_reasons_to_finish_leave_a_reply_what_it_is(finish: Any) -> None:
+    choice = {"finish_reason": finish, "message": {"content": "finish_reason: SAFETY, content_filter, error"}}
+    assert isinstance(read_body(json.dumps({"choices": [choice]})), Completion)
+
+
+@pytest.mark.parametrize(("prompt", "is_billed"), [(11, False), (0, True), (None, True)])
+def test_a_reply_that_broke_off_is_paid_for_as_far_as_it_was_counted(prompt: Any, is_billed: bool) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 5}
+    choice = {"finish_reason": "error", "message": {"content": '{"n": 1'}}
+    found = read_body(json.dumps({"choices": [choice], "usage": usage}))
+    assert isinstance(found, Fault)
+    assert (found.code, found.possibly_billed) == ("server_error", is_billed)
+    assert found.tokens == (Tokens(11, 5) if prompt else Tokens())
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "is_billed"),
+    [
+        (429, "rate_limited", False), ("401", "unauthorized", False), (404, "not_found", False),
+        (400, "bad_request", False), (500, "no_choices", True), (200, "no_choices", True),
+        ("rate limited", "no_choices", True), (None, "no_choices", True), (4290, "no_choices", True),
+    ],
+)  # fmt: skip
+def test_an_error_in_an_http_200_is_the_refusal_that_its_code_says(
+    code: Any, said: str, is_billed: bool
+) -> None:
+    found = read_body(json.dumps({"error": {"code": code, "message": "no"}}))
+    assert isinstance(found, Fault)
+    assert (found.code, found.possibly_billed) == (said, is_billed)
+
+
+LATE = "x" * 300
+"""Where a message may quote the prompt."""
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        (400, "Your input was flagged", "blocked_by_filter"),
+        (403, f"Access denied. {LATE} Your input was flagged", "forbidden"),
+        (400, "prompt triggering Microsoft's content management policy", "blocked_by_filter"),
+        (400, f"Bad request: {LATE} ContentPolicyViolationError", "bad_request"),
+        (400, "See our content management policy for limits of top_k", "bad_request"),
+        (429, "Your input was flagged", "rate_limited"),
+        (400, f"Bad request: {LATE} model 'm' not found", "bad_request"),
+        (400, "The file of the model server is not found", "bad_request"),
+        (404, "model llama3 not found", "deployment_not_found"),
+        (404, "Model not found, inaccessible, and/or not deployed", "deployment_not_found"),
+        (404, "models/gemma-3 is not found for API version v1", "deployment_not_found"),
+        (404, "No such route on this model server: not found", "not_found"),
+        (429, "model 'm' not found", "rate_limited"),
+        (403, "Access denied due to Virtual Network/Firewall rules.", "forbidden"),
+        (400, "The header is invalid: API key not valid", "bad_request"),
+        (400, "Invalid API key provided", "unauthorized"),
+        (413, "on tokens per minute (TPM): Limit 6000", "exceeds_rate_limit"),
+        (413, "Payload Too Large", "too_long"),
+    ],
+)
+def test_only_how_servers_begin_to_say_what_is_wrong_is_read(status: int, message: str, code: str) -> None:
+    assert read_status(status, {}, json.dumps({"error": {"message": message}})).code == code
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<html><style>body{color:red}</style><h1>502 Bad Gateway</h1></html>", "(502 Bad Gateway)"),
+        ("<SCRIPT src=x>var a = '<b>';</SCRIPT >ERR", "(ERR)"),
+        ("<p>Down<script>never closed " + "x" * 9000, "(Down)"),
+        ("<style>" + "x" * 9000 + "</style>Down", "(Down)"),
+        ("Use <styles> or <scripting>", "(Use or)"),
+    ],
+)
+def test_of_a_web_page_only_what_it_shows_is_quoted(page: str, words: str) -> None:
+    assert words in read_status(500, {}, page).message
+
+
+@pytest.mark.parametrize("generation", ['{"n": ', "", None, 7, "not JSON"])
+def test_a_reply_that_the_server_refuses_itself_is_refused_as_any_other(generation: Any) -> None:
+    body = {"error": {"code": "json_validate_failed", "failed_generation": generation}}
+    found = refused_reply(400, json.dumps(body))
+    assert found
+    assert not found.tokens.are_counted
+    assert not is_reply(found.content)
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "json_validate_failed", '["json_validate_failed"]', "[" * 9_000 + "json_validate_failed",
+        '{"error": {"code": 400, "message": "json_validate_failed"}}',
+        '{"error": {"code": 400, "failed_generation": "json_validate_failed"}}',
+    ],
+)  # fmt: skip
+def test_words_of_a_refusal_make_no_reply_of_it(status: int, body: str) -> None:
+    assert refused_reply(status, body) is None
+
+
 # Waits
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
@@ -283,6 +398,8 @@ DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
         ({}, "Please retry after 750 milliseconds.", 0.75),
         ({}, "Please try again in 20s.", 20),
         ({}, "Please try again in 1m2.5s.", 62.5),
+        ({}, "Quota will be replenished in 00:01:05.", 65),
+        ({}, "It began in 00:01:05.", None),
         ({}, "Please retry later.", None),
         ({}, "", None),
     ],

@@ -25,7 +25,7 @@ from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
 from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
-from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.calls import Call, Message, answered
 from rag_eval.judge.connection import LARGEST_BODY, Proxy
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
@@ -501,6 +501,15 @@ def test_a_deployment_that_answered_before_gets_two_more_tries(make: Make, judge
     assert len(judge.requests) == 4 + 3
 
 
+@pytest.mark.parametrize(("provider", "key"), [("azure", "[azure] deployment"), ("openai", "[openai] model")])
+def test_an_unknown_model_is_named_with_where_it_is_set(
+    provider: str, key: str, make: Make, judge: FakeJudge
+) -> None:
+    judge.always = MISSING
+    assert str(failure(make(provider=provider))).endswith(f" model name m, which {key} or --model sets")
+    assert str(failure(make(provider=provider), call(deployment="t"))).endswith(" model name t")
+
+
 def test_another_deployments_answers_do_not_count(make: Make, judge: FakeJudge) -> None:
     transport = make()
     transport.ask(call())
@@ -533,6 +542,24 @@ def test_the_finish_reason_comes_before_the_content(make: Make, judge: FakeJudge
     assert failure(make()).code == "truncated"
     judge.always = completion('{"n": 1}', finish="content_filter")
     assert failure(make()).code == "output_filtered"
+
+
+def test_a30_a_reply_that_the_server_refuses_is_asked_for_three_times(make: Make, judge: FakeJudge) -> None:
+    """Each request says what was wrong, as with any reply that is not taken."""
+    tries = [f'{{"n": {n}' for n in range(4)]
+
+    def refused(request: Request) -> Answer:
+        generation = tries[len(judge.requests) - 1]
+        document = {"error": {"code": "json_validate_failed", "failed_generation": generation}}
+        return json_answer(400, document)
+
+    judge.always = refused
+    transport = make()
+    with pytest.raises(RefusedReplyError) as caught:
+        answered(transport, call())
+    assert (caught.value.code, len(judge.requests)) == ("unparseable", 3)
+    assert "An earlier reply could not be used" in judge.requests[1].prompt
+    assert transport.usage().uncounted == 3
 
 
 def test_a30_a_refused_reply_is_handed_over_with_what_it_cost(make: Make, judge: FakeJudge) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from rag_eval.judge.outcomes import (
@@ -33,31 +34,68 @@ def read_status(status: int, headers: Mapping[str, str], body: str, path: str = 
         )
     if refusal.error.kinds & _SPENT:
         status = 402
+    elif status == 400 and refusal.error.refuses_key:
+        status = 401
     if status in _FINAL:
         return refusal.fault(Action.STOP, *_FINAL[status])
     if refusal.error.exceeds_context:
         return _too_long(refusal)
+    if status in (400, 403, 404, 410, 422) and refusal.error.lacks_model:
+        return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
     read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
     return read(refusal)
 
 
 def _not_found(refusal: "_Refusal") -> Fault:
-    if refusal.error.kinds & {"deploymentnotfound", "model_not_found", "modeldeprecated"}:
-        return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
     return refusal.fault(
         Action.STOP, "not_found", "check the endpoint's address and, for Azure, the api_version"
     )
 
 
+def _blocked(refusal: "_Refusal") -> Fault:
+    filtered = refusal.error.filtered
+    categories = f" ({', '.join(filtered)})" if filtered else ""
+    advice = f"the provider's content filter blocked the prompt{categories}"
+    return refusal.fault(Action.REJECT, "blocked_by_filter", advice)
+
+
+def _forbidden(refusal: "_Refusal") -> Fault:
+    """Whoever forbids it: the model's content filter, a page in front of the endpoint, a quota, or the endpoint."""
+    if refusal.error.is_filtered:
+        return _blocked(refusal)
+    if refusal.error.is_page:
+        return refusal.fault(
+            Action.RETRY,
+            "not_json",
+            "a web page answers in place of the model, such as a firewall or a check that keeps programs out; "
+            "ask who operates it to let these calls through",
+        )
+    if _QUOTA.search(refusal.error.message[:_WORDS]):
+        return _quota_used_up(refusal)
+    return refusal.fault(
+        Action.STOP,
+        "forbidden",
+        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
+    )
+
+
+def _quota_used_up(refusal: "_Refusal") -> Fault:
+    wait = refusal.wait()
+    if wait is not None and wait <= LONGEST_WAIT:
+        return refusal.fault(Action.RETRY, "rate_limited", "a quota is used up; raise it", wait=wait)
+    advice = "this quota is used up; when it is renewed or raised, run the same command again to continue"
+    return refusal.fault(Action.STOP, "insufficient_quota", advice)
+
+
+_QUOTA = re.compile(r"\bquota\b|\blimit exceeded\b", re.IGNORECASE)
+_WORDS = 300
+"""Characters of an error message in which servers say what is wrong; what follows may quote the prompt."""
+
+
 def _bad_request(refusal: "_Refusal") -> Fault:
     error = refusal.error
     if error.is_filtered:
-        categories = f" ({', '.join(error.filtered)})" if error.filtered else ""
-        return refusal.fault(
-            Action.REJECT,
-            "blocked_by_filter",
-            f"the provider's content filter blocked the prompt{categories}",
-        )
+        return _blocked(refusal)
     if "output limit was reached" in error.message:
         return Fault.truncated(refusal.heading())
     parameter = error.refused_parameter()
@@ -89,9 +127,13 @@ _LEAST_ROOM = 64
 def _too_many(refusal: "_Refusal") -> Fault:
     wait = refusal.wait()
     if "Request too large" in refusal.error.message:
-        return _exceeds_rate_limit(refusal, "this single request is larger")
+        return _exceeds_rate_limit(refusal, f"this single request is larger {_THAN_A_MINUTE}")
     if wait is not None and wait > LONGEST_WAIT:
-        return _exceeds_rate_limit(refusal, f"it asks to wait {wait:g} s; this single request may be larger")
+        if _DAILY.search(refusal.error.message[:_WORDS]):
+            advice = f"a limit per day is reached; run the same command again in {ceil(wait / 60)} minutes"
+            return _exceeds_rate_limit(refusal, f"{advice}, or raise the limit")
+        advice = f"it asks to wait {wait:g} s; this single request may be larger {_THAN_A_MINUTE}"
+        return _exceeds_rate_limit(refusal, advice)
     return refusal.fault(
         Action.RETRY,
         "rate_limited",
@@ -100,12 +142,20 @@ def _too_many(refusal: "_Refusal") -> Fault:
     )
 
 
-def _exceeds_rate_limit(refusal: "_Refusal", reason: str) -> Fault:
-    return refusal.fault(
-        Action.REJECT,
-        "exceeds_rate_limit",
-        f"{reason} than the deployment's tokens per minute: raise its quota",
-    )
+def _too_large(refusal: "_Refusal") -> Fault:
+    """For the model, or for what it may read in a minute."""
+    if "rate_limit_exceeded" in refusal.error.kinds or _PER_MINUTE.search(refusal.error.message[:_WORDS]):
+        return _exceeds_rate_limit(refusal, f"this single request is larger {_THAN_A_MINUTE}")
+    return _too_long(refusal)
+
+
+def _exceeds_rate_limit(refusal: "_Refusal", advice: str) -> Fault:
+    return refusal.fault(Action.REJECT, "exceeds_rate_limit", advice)
+
+
+_THAN_A_MINUTE = "than the deployment's tokens per minute: raise its quota"
+_PER_MINUTE = re.compile(r"\btokens per min", re.IGNORECASE)
+_DAILY = re.compile(r"\bper day\b|\bdaily\b", re.IGNORECASE)
 
 
 def _server_error(refusal: "_Refusal") -> Fault:
@@ -127,27 +177,24 @@ _GRAMMAR = re.compile(r"\b(parse|compile|build|convert)\b.*\b(grammar|json[_ ]sc
 """How servers that constrain replies by a grammar say that they can make none of a schema."""
 _LOADING_SECONDS = 5.0
 """Between two looks whether the model is there."""
-_SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "budget_exceeded"}
 _FINAL = {
     401: ("unauthorized", "the endpoint rejected the API key; check that it belongs to this endpoint"),
     402: (
         "insufficient_quota",
         "the account's quota is used up; raise it and run the same command again to continue",
     ),
-    403: (
-        "forbidden",
-        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
-    ),
     407: ("proxy_refused", "the proxy requires a user name and password; put them in HTTPS_PROXY"),
 }
 """Code and advice by status, where no other call can succeed either."""
 _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
+    403: _forbidden,
     404: _not_found,
     405: _not_found,
     408: _server_error,
     409: _server_error,
     410: _not_found,
-    413: _too_long,
+    413: _too_large,
     425: _server_error,
     429: _too_many,
 }
@@ -200,6 +247,8 @@ class ErrorBody:
     filtered: tuple[str, ...] = ()
     """The content filter's categories that were hit."""
     is_filtered: bool = False
+    is_page: bool = False
+    """It is a web page."""
     context: int | None = None
     """Tokens that the model can read and write together, where a prompt did not fit."""
     prompt: int | None = None
@@ -212,24 +261,39 @@ class ErrorBody:
         try:
             return cls.of(json.loads(body))
         except (ValueError, RecursionError):
-            return cls(message=re.sub(r"<[^>]*>", " ", body[:5000]))
+            words = _TAG.sub(" ", _UNSEEN.sub(" ", body[:100_000]))
+            return cls(message=words[:5000], is_page=body.lstrip()[:1] == "<")
 
     @classmethod
     def of(cls, document: Any) -> "ErrorBody":
+        if isinstance(document, list) and document and isinstance(document[0], dict):
+            document = document[0]  # Gemini's come in a list
         error = mapping(document).get("error") or document
         if not isinstance(error, dict):
             return cls(message=str(error) if error else "")
         inner = mapping(_first(error, "innererror", "inner_error"))
         results = mapping(_first(inner, "content_filter_result", "content_filter_results"))
+        filtered = [name for name, hit in results.items() if mapping(hit).get("filtered")]
+        metadata = mapping(error.get("metadata"))  # OpenRouter's, of a moderation
+        reasons = metadata.get("reasons")
+        code, message, type_ = (
+            str(_first(error, "code")),
+            _said(_first(error, "message", "detail")),
+            str(_first(error, "type")),
+        )
         context, prompt, reply = _lengths(error)
         return cls(
-            code=str(_first(error, "code")),
-            message=_said(_first(error, "message", "detail")),
+            code=code,
+            message=message,
             parameter=str(_first(error, "param")),
-            type=str(_first(error, "type")),
-            filtered=tuple(str(name) for name, hit in results.items() if mapping(hit).get("filtered")),
-            is_filtered="content_filter" in (error.get("code"), error.get("type"))
-            or inner.get("code") == "ResponsibleAIPolicyViolation",
+            type=type_,
+            filtered=tuple(
+                one_line(str(each))[:60]
+                for each in (*filtered, *(reasons if isinstance(reasons, list) else ()))
+            ),
+            is_filtered=not _FILTERS.isdisjoint((code, type_, str(inner.get("code"))))
+            or "flagged_input" in metadata
+            or _FILTER.search(message[:_WORDS]) is not None,
             context=context,
             prompt=prompt,
             reply=reply,
@@ -239,6 +303,20 @@ class ErrorBody:
     def kinds(self) -> set[str]:
         """Code and type: servers put the same words into one or the other."""
         return {self.code.lower(), self.type.lower()}
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status of a refused request that its code says, where the answer itself has another one."""
+        return int(self.code) if re.fullmatch("4[0-9]{2}", self.code, re.ASCII) else None
+
+    @property
+    def refuses_key(self) -> bool:
+        return "invalid_api_key" in self.kinds or _BAD_KEY.match(self.message) is not None
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether there is no such model or deployment, or none that can chat."""
+        return bool(self.kinds & _NO_MODELS) or _NO_MODEL.search(self.message[:_WORDS]) is not None
 
     @property
     def exceeds_context(self) -> bool:
@@ -272,6 +350,32 @@ class ErrorBody:
         return None
 
 
+_FILTERS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+_FILTER = re.compile(
+    r"ContentPolicyViolationError|content_policy_violation|(?:triggering|violat\w+) .{0,40}content management policy|"
+    r"\brequires moderation\b|\binput was flagged\b",
+    re.IGNORECASE,
+)
+"""How gateways name a content filter, theirs or one behind them."""
+_BAD_KEY = re.compile(r"\W*(?:API key (?:not valid|expired)|(?:incorrect|invalid) API key)\b", re.IGNORECASE)
+_NO_MODELS = {
+    "deploymentnotfound",
+    "model_not_found",
+    "modeldeprecated",
+    "invalid_model",
+    "model_not_available",
+}
+_NO_MODEL = re.compile(
+    r"\bmodels?(?:[ /](?:[`'\"][^`'\"]+[`'\"]|(?=\S*(?:\d|[-:/.]\w))[^\s`'\"]*\w))?(?: is)? "
+    r"(?:does not exist|not exist|not found)\b|"
+    r"\bis not a valid model(?: id| name|\W*$)|\binvalid model(?: name| id|:|\W*$)|"
+    r"\boperation does not work with the specified model\b",
+    re.IGNORECASE,
+)
+"""A name without quotes has a digit or a sign in it: other words would be those of something else."""
+_UNSEEN = re.compile(r"<(style|script)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+"""What a web page does not show."""
+_TAG = re.compile(r"<[^>]*>")
 _UNKNOWN = re.compile(
     r"(\bnot|n't) (\w+ )?(support|permit|allow|accept)|unsupported|unrecogni[sz]ed|unknown|unexpected|forbidden"
     r"|deprecated"
@@ -317,12 +421,12 @@ def _lengths(error: dict[str, Any]) -> tuple[int | None, int | None, int | None]
 
 _CONTEXT = re.compile(
     r"(?:maximum context length is|context length is only|maximum model length of|available context size \(|"
-    r"context window of) ?(\d{1,9})",
+    r"context window of|maximum number of tokens allowed \(?) ?(\d{1,9})",
     re.IGNORECASE,
 )
 _PROMPT = re.compile(
     r"(?:messages resulted in|request has|requested tokens \(|request \(|you passed|prompt contains at least|"
-    r"prompt \(length|prompt length of|tokens \((?=\d+ in the messages)) ?(\d{1,9})",
+    r"prompt \(length|prompt length of|input token count \(|tokens \((?=\d+ in the messages)) ?(\d{1,9})",
     re.IGNORECASE,
 )
 _REPLY = re.compile(
@@ -342,8 +446,9 @@ def read_body(body: str) -> Completion | Fault:
     first = next(iter(choices), None) if isinstance(choices, list) else None
     if not isinstance(first, dict):
         error = ErrorBody.of(document)
-        if not choices and error.exceeds_context:
-            return read_status(400, {}, body)  # some servers say 200 to everything
+        status = 400 if error.exceeds_context else error.status
+        if not choices and status:
+            return read_status(status, {}, body)  # some servers say 200 to everything
         return Fault(
             Action.RETRY,
             "no_choices",
@@ -371,6 +476,19 @@ _MOST_THOUGHTS = 300_000
 """Tokens, more than models write in one reply. A larger total counts something else, such as all requests so far."""
 
 
+def refused_reply(status: int, body: str) -> Completion | None:
+    """The reply that a server refuses by itself since it is no JSON (Groq); None for every other answer."""
+    if status != 400 or "json_validate_failed" not in body:
+        return None
+    try:
+        error = mapping(mapping(json.loads(body)).get("error"))
+    except (ValueError, RecursionError):
+        return None
+    if error.get("code") != "json_validate_failed":
+        return None
+    return Completion(_text_of(error.get("failed_generation")), Tokens(are_counted=False))
+
+
 def _not_json(body: str) -> Fault:
     kind = (
         "a web page"
@@ -396,11 +514,14 @@ def _has_text(choice: Mapping[str, Any]) -> bool:
 
 def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Fault:
     message = mapping(choice.get("message"))
-    finish = choice.get("finish_reason")
-    if finish == "content_filter":
-        advice = "the provider's content filter cut the judge's reply"
+    finish = one_line(str(choice.get("finish_reason") or ""))[:60]
+    if _OUTPUT_FILTER.match(finish):
+        named = "" if finish == "content_filter" else f" ({finish})"
+        advice = f"the provider's content filter cut the judge's reply{named}"
         return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
-    if finish == "length":
+    if finish.lower() in _BROKEN_OFF or (mapping(choice.get("error")) and finish.lower() != "stop"):
+        return _broken_off({"error": choice.get("error")}, finish, tokens)
+    if finish.lower() in ("length", "max_tokens"):
         return _cut(message, tokens)
     if message.get("refusal"):
         words = one_line(str(message["refusal"]))[:200]
@@ -408,6 +529,27 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
     text = _text_of(message.get("content"))
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
     return Completion(text, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+
+
+_OUTPUT_FILTER = re.compile(
+    r"content_filter\b|(?:safety|prohibited_content|recitation|blocklist|spii|sensitive)$", re.IGNORECASE
+)
+"""Reasons to finish that name a content filter: OpenAI's, Gemini's and Z.AI's."""
+_BROKEN_OFF = {"error", "network_error", "insufficient_system_resource"}
+"""Reasons to finish of a server that failed while it wrote."""
+
+
+def _broken_off(document: Mapping[str, Any], finish: str, tokens: Tokens) -> Fault:
+    """What its error says, if that is a refusal; else a failure of the server, whatever was written until then."""
+    error = ErrorBody.of(document)
+    if error.status:
+        fault = read_status(error.status, {}, json.dumps(document))
+    else:
+        said = error.quoted() or f" ({finish or 'error'})"
+        advice = "the endpoint failed while it replied; run the same command again later to continue"
+        is_uncounted = not tokens.prompt
+        fault = Fault(Action.RETRY, "server_error", f"HTTP 200{said}: {advice}", possibly_billed=is_uncounted)
+    return replace(fault, tokens=tokens if tokens.prompt else Tokens())
 
 
 def _text_of(content: Any) -> str:

@@ -118,8 +118,15 @@ _WAIT_IN_WORDS = re.compile(
 )
 
 
+_CLOCK = re.compile(r"replenished in (?:(\d{1,4})\.)?(\d{1,2}):(\d{2}):(\d{2})\b", re.ASCII | re.IGNORECASE)
+"""As Azure API Management says it."""
+
+
 def _seconds_in_words(message: str) -> float | None:
     """Seconds from words such as 'retry after 9 seconds' or 'try again in 1m2.5s'."""
+    if clock := _CLOCK.search(message):
+        parts = zip(clock.groups(), (86_400.0, 3_600.0, 60.0, 1.0), strict=True)
+        return sum(float(part or 0) * unit for part, unit in parts)
     match = _WAIT_IN_WORDS.search(message)
     if match is None or not any(match.groups()):
         return None

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
 from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
-from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.answers import read_body, read_status, refused_reply
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
@@ -45,6 +45,7 @@ from rag_eval.judge.outcomes import (
     timed_out,
     unreachable,
 )
+from rag_eval.judge.providers import PROVIDERS
 from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import json_of, read_reply
 from rag_eval.records import TaskUsage, Usage
@@ -237,7 +238,9 @@ class Transport:
         elif 200 <= response.status < 300:
             outcome = read_body(response.text)
         else:
-            outcome = read_status(response.status, response.headers, response.text, response.path)
+            outcome = refused_reply(response.status, response.text) or read_status(
+                response.status, response.headers, response.text, response.path
+            )
         self._heed(response, outcome, attempt.deployment, turn)
         return outcome
 
@@ -290,6 +293,8 @@ class Transport:
         """The fault, changed where earlier faults show that it means something else."""
         if fault.action is Action.ADAPT:
             return self._adapt(fault, attempt)
+        if fault.code == "deployment_not_found":
+            fault = self._with_model(fault, attempt.deployment.name)
         if (
             fault.code == "deployment_not_found"
             and attempt.deployment.has_answered
@@ -301,6 +306,13 @@ class Transport:
         if fault.code == "bad_request" and attempt.met[TRUNCATED]:
             return replace(fault, code=TRUNCATED)  # the larger limit was more than the model allows
         return self._cut(fault, attempt) if fault.code == TRUNCATED else fault
+
+    def _with_model(self, fault: Fault, name: str) -> Fault:
+        """The fault with the model's name, and where it is set if it is the judge's own."""
+        provider = PROVIDERS[self.endpoint.provider]
+        is_own = name == self.endpoint.model
+        place = f", which [{provider.name}] {provider.model_key} or --model sets" if is_own else ""
+        return replace(fault, message=f"{fault.message} {name}{place}")
 
     @staticmethod
     def _cut(fault: Fault, attempt: Attempt) -> Fault:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from rag_eval.judge.answers import read_body, read_status
+from rag_eval.judge.answers import read_body, read_status, refused_reply
 from rag_eval.judge.outcomes import LARGEST_BODY, Action, Completion, Fault, mapping
 
 NOT_MADE = "not_made"
@@ -139,7 +139,7 @@ def _outcome(response: Any, error: Any) -> Completion | Fault:
     if code in _UNANSWERED:
         return unanswered(code)
     if status:
-        return read_status(status, {}, text)
+        return refused_reply(status, text) or read_status(status, {}, text)
     return read_status(_STATUSES.get(code, 500), {}, json.dumps({"error": error}))
 
 
