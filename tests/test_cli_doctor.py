@@ -465,6 +465,35 @@ def test_proxies_are_named_by_their_variables_alone(doctor: Run, judge: FakeJudg
     ]
 
 
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE = /nowhere/ca.pem: cannot be read"),
+        ({"SSL_CERT_FILE": "", "SSL_CERT_DIR": "/nowhere"}, "SSL_CERT_DIR = /nowhere: has no certificates"),
+        (
+            {"ALL_PROXY": "socks5://me:hush@proxy.example:1"},
+            "ALL_PROXY = socks5://proxy.example:1: this proxy",
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", [(), ("--no-call",)])
+def test_a_proxy_or_certificates_that_cannot_be_used_are_code_2_as_in_a_run(
+    doctor: Run, run_cli: Run, tmp_path: Path, variables: dict[str, str], told: str, option: tuple[str, ...]
+) -> None:
+    endpoint = {"AZURE_OPENAI_ENDPOINT": "https://judge.invalid", "AZURE_OPENAI_API_KEY": KEY}
+    ended = doctor(*option, **endpoint, **variables)
+    (problem,) = findings(ended, "problem")
+    assert problem.startswith(f"Judge: {told}")
+    assert (ended.code, "Problems: 1, warnings: 0\n" in ended.out) == (2, True)
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq,a\n")
+    in_a_run = run_cli("in.csv", **endpoint, **variables)
+    assert (in_a_run.code, f"rag-eval: {told}" in in_a_run.err, "hush" in in_a_run.err + ended.out) == (
+        2,
+        True,
+        False,
+    )
+
+
 WITHOUT_RAGAS = "import sys; sys.modules['ragas'] = None"
 WITHOUT_OPENPYXL = """
 import importlib.metadata as metadata

@@ -24,7 +24,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, json_answe
 from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
-from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
+from rag_eval.errors import NOT_RUN, ExitCode, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge.calls import Call, Message, answered
 from rag_eval.judge.connection import LARGEST_BODY, Proxy
 from rag_eval.judge.endpoint import Dialect, Endpoint
@@ -817,6 +817,34 @@ def test_a_certificate_can_be_trusted_by_name(
     assert make(url=secured.url).ask(call()).attempts == 1
 
 
+def test_a_folder_of_certificates_is_trusted_by_the_names_in_it(
+    secured: FakeJudge, make: Make, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setenv("SSL_CERT_DIR", f"{tmp_path / 'none'}:{tmp_path}")
+    (tmp_path / "certificate.pem").write_bytes(certificate.read_bytes())
+    with pytest.raises(RunStoppedError, match="openssl rehash") as caught:
+        make(url=secured.url).prepare("")
+    assert (caught.value.code, secured.requests) == ("unusable_certificates", [])
+    (tmp_path / "5ed36f99.0").write_bytes(certificate.read_bytes())  # of another name: it is not found
+    with pytest.raises(RunStoppedError, match="CERTIFICATE_VERIFY_FAILED"):
+        make(url=secured.url).prepare("")
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate", b"\x00\xff"])
+def test_certificates_that_cannot_be_read_are_named_with_their_variable(
+    content: str | bytes | None, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: FakeJudge
+) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with pytest.raises(RunStoppedError, match=f"^SSL_CERT_FILE = {path}: .*; correct the path") as caught:
+        make(url="https://judge.invalid").prepare("")
+    assert (caught.value.code, caught.value.exit_code) == ("unusable_certificates", ExitCode.USAGE)
+    assert make().ask(call()).attempts == 1, "an address without TLS needs none"
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("provider", ["azure", "openai"])
 def test_nothing_is_sent_to_where_an_endpoint_redirects(
@@ -856,8 +884,25 @@ def test_a_proxy_that_refuses_is_told_without_its_password(
     monkeypatch.setenv("NO_PROXY", "")
     raised = failure(make(url="https://judge.invalid"))
     assert raised.code == "unreachable"
-    assert "HTTPS_PROXY" in str(raised)
+    assert f"through HTTPS_PROXY = {judge.url} (" in str(raised)
     assert "hush" not in str(raised) + "".join(traceback.format_exception(raised))
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("place", ["127.0.0.1:{port}", "proxy.invalid:{port}"])
+def test_a_proxy_that_cannot_be_reached_is_named_with_its_variable_and_not_the_endpoint(
+    variable: str, place: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place.format(port=free_port())
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, f"http://me:hush@{place}")
+    with pytest.raises(RunStoppedError, match="cannot be reached") as caught:
+        make(url="https://judge.example").prepare("")
+    assert caught.value.code == "unreachable"
+    assert f": {variable} = http://{place}: this proxy cannot be reached (" in str(caught.value)
+    assert "hush" not in str(caught.value)
+    assert "endpoint" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -882,11 +927,23 @@ def test_the_proxy_is_named_without_its_password(
     assert (proxy.place if (proxy := Proxy.of("https://judge.example/v1")) else "") == expected
 
 
-def test_a_proxy_that_cannot_be_used_stops_the_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "gopher://user:secret@proxy.example")
-    with pytest.raises(RunStoppedError, match="HTTPS_PROXY") as caught:
+@pytest.mark.parametrize(
+    ("variable", "value", "shown"),
+    [
+        ("HTTPS_PROXY", "gopher://user:secret@proxy.example", "gopher://proxy.example"),
+        ("ALL_PROXY", "socks5://user:secret@proxy.example:1080", "socks5://proxy.example:1080"),
+        ("HTTPS_PROXY", "user:secret@proxy.example:808080", "…"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_stops_the_run(
+    variable: str, value: str, shown: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(RunStoppedError, match=f"^{variable} = {shown}: ") as caught:
         make(url="https://judge.invalid").prepare("")
-    assert caught.value.code == "unusable_proxy"
+    assert (caught.value.code, caught.value.exit_code) == ("unusable_proxy", ExitCode.USAGE)
     assert "secret" not in str(caught.value)
 
 

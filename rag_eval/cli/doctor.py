@@ -313,7 +313,11 @@ def _judge(loaded: "LoadedSettings", calls: _Calls) -> Iterator[_Finding]:
         return
     yield _ok(f"Credentials: {_credentials(loaded)}")
     yield from _caps(loaded.settings)
-    yield from _place(endpoint, loaded.settings)
+    try:
+        yield from _place(endpoint, loaded.settings)
+    except RunStoppedError as error:
+        yield _problem(f"Judge: {error}")
+        return
     if calls is _Calls.NONE:
         yield _ok("Call: skipped (--no-call)")
     else:
@@ -342,9 +346,11 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.judge.connection import Proxy
+    """Raises RunStoppedError if the environment names a proxy or certificates that cannot be used."""
+    from rag_eval.judge.connection import Proxy, tls_context
 
     way = "through a proxy" if Proxy.of(endpoint.url) else "directly"
+    tls_context(endpoint.url)
     yield _ok(f"Judge: {endpoint.description}, called {way}")
     if settings.metrics.toxicity and (other := settings.toxicity.deployment):
         yield _ok(f"Toxicity judge: {other} at the same endpoint; no call was made to it")

@@ -13,6 +13,8 @@ because writing a request takes it several times as long as sending one takes ai
 import asyncio
 import json
 import logging
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -22,13 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from rag_eval.errors import RunStoppedError
+from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.masking import is_loopback, safe_path
+from rag_eval.judge.masking import is_loopback, safe_path, safe_url
 from rag_eval.judge.outcomes import LARGEST_BODY
 from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from aiohttp import ClientResponse, ClientSession, FormData
     from openai import AsyncOpenAI
 
@@ -40,6 +44,8 @@ class Proxy:
     url: str
     user: str = ""
     password: str = ""
+    variable: str = ""
+    """What names it in the environment; empty if the system's settings do."""
 
     def __repr__(self) -> str:
         return f"Proxy({self.url})"
@@ -55,20 +61,83 @@ class Proxy:
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
             return None
-        named = _split(proxy if "://" in proxy else f"http://{proxy}")
+        proxy = proxy if "://" in proxy else f"http://{proxy}"
+        named = _split(proxy)
+        variable = _proxy_variable(parts.scheme)
         if named is None:
-            raise RunStoppedError(
+            raise _unusable(
                 "unusable_proxy",
-                "the environment names a proxy that cannot be used; HTTPS_PROXY and ALL_PROXY must be "
+                f"{_told(variable, proxy)}: this proxy cannot be used; HTTPS_PROXY and ALL_PROXY must be "
                 "http://host:port or https://host:port",
             )
         address = urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
-        return cls(address, unquote(named.username or ""), unquote(named.password or ""))
+        return cls(address, unquote(named.username or ""), unquote(named.password or ""), variable)
 
     @property
     def place(self) -> str:
         """Host and port."""
         return urlsplit(self.url).netloc
+
+    @property
+    def named(self) -> str:
+        """What names it, and its address, for messages."""
+        return _told(self.variable, self.url)
+
+
+def _proxy_variable(scheme: str) -> str:
+    """The variable that names the proxy for addresses of a scheme, as getproxies takes it; empty without one."""
+    names = (spelled for name in (f"{scheme}_proxy", "all_proxy") for spelled in (name, name.upper()))
+    return next((name for name in names if os.environ.get(name)), "")
+
+
+def _told(variable: str, proxy: str) -> str:
+    return f"{variable or 'the proxy of the system'} = {safe_url(proxy)}"
+
+
+def _unusable(code: str, problem: str) -> RunStoppedError:
+    """The error of a setting of this computer: it ends with the exit code of wrong settings."""
+    error = RunStoppedError(code, problem)
+    error.exit_code = ExitCode.USAGE
+    return error
+
+
+def tls_context(url: str) -> "SSLContext | bool":
+    """What verifies certificates, with the authorities that the environment names; True for an address without TLS.
+
+    Raises RunStoppedError when the environment names none that can be read.
+    """
+    import httpx2
+
+    if urlsplit(url).scheme != "https":
+        return True
+    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    if folder and not file and not _has_certificates(folder):
+        raise _unusable(
+            "unusable_certificates",
+            f"SSL_CERT_DIR = {folder}: has no certificates that can be found; correct the path, run openssl rehash "
+            "with it, or set SSL_CERT_FILE to a PEM file instead",
+        )
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        if not file:
+            raise
+        raise _unusable(
+            "unusable_certificates",
+            f"SSL_CERT_FILE = {file}: cannot be read as certificates ({error.strerror or error}); correct the path to "
+            "a PEM file with CA certificates, or unset the variable",
+        ) from None
+
+
+def _has_certificates(folders: str) -> bool:
+    """Whether there is a file under a name by which TLS looks for certificates, such as 5ed36f99.0."""
+    try:
+        names = [
+            name for each in folders.split(os.pathsep) if os.path.isdir(each) for name in os.listdir(each)
+        ]
+    except PermissionError:
+        return True  # files can be opened in a folder that cannot be listed
+    return any(re.fullmatch(r"[0-9a-fA-F]{8}\.\d+", name) for name in names)
 
 
 def _split(proxy: str) -> SplitResult | None:
@@ -183,13 +252,14 @@ class Connection:
     def __init__(self, endpoint: Endpoint) -> None:
         self._timeout = endpoint.timeout_seconds
         self._way = _way(endpoint)
+        context = tls_context(endpoint.url)
         self._writer = _Writer(endpoint)
         self._lock = threading.Lock()
         self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="judge-connection", daemon=True)
         self._thread.start()
-        self._session = asyncio.run_coroutine_threadsafe(_session(endpoint), self._loop).result()
+        self._session = asyncio.run_coroutine_threadsafe(_session(endpoint, context), self._loop).result()
 
     @property
     def tokens(self) -> frozenset[str]:
@@ -325,13 +395,10 @@ def _way(endpoint: Endpoint) -> dict[str, Any]:
     return {"proxy": proxy.url, "proxy_headers": credentials}
 
 
-async def _session(endpoint: Endpoint) -> "ClientSession":
-    """A session that verifies certificates, with the authorities that the environment names, and keeps no cookies."""
+async def _session(endpoint: Endpoint, context: "SSLContext | bool") -> "ClientSession":
+    """A session that verifies certificates by `context`, and keeps no cookies."""
     import aiohttp
-    import httpx2
 
-    is_secure = urlsplit(endpoint.url).scheme == "https"
-    context = await asyncio.to_thread(httpx2.create_ssl_context) if is_secure else True
     connecting = min(30.0, endpoint.timeout_seconds / 2)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=context),

@@ -126,8 +126,11 @@ def oversized(most: int) -> Fault:
     )
 
 
-def unreachable(error: BaseException) -> Fault:
-    """A connection that failed, named by its root cause rather than by the client's own words for it."""
+def unreachable(error: BaseException, proxy: str = "") -> Fault:
+    """A connection that failed, named by its root cause rather than by the client's own words for it.
+
+    `proxy` is what names the proxy that it was to go through, and its address; empty without one.
+    """
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
@@ -135,9 +138,13 @@ def unreachable(error: BaseException) -> Fault:
     if names & _AFTER_SENDING:
         message = f"the connection broke off before the answer was complete ({cause})"
         return Fault(Action.RETRY, "connection_lost", message, possibly_billed=True)
+    if proxy and names & _TO_THE_PROXY:
+        advice = f"{proxy}: this proxy cannot be reached ({cause}); correct it, or unset it if none is needed"
+        return Fault(Action.RETRY, "unreachable", advice)
     words = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
     advice = next((advice for sign, advice in _CONNECTION_ADVICE if sign in words), "check the network")
-    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({cause}): {advice}")
+    through = f" through {proxy}" if proxy else ""
+    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached{through} ({cause}): {advice}")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -163,6 +170,12 @@ _CONNECTION_ADVICE = (
     ("ConnectionTimeout", "nothing answers at this address; check the network, VPN and firewall"),
     ("Proxy", "the proxy does not let the request through; check HTTPS_PROXY"),
 )
+_TO_THE_PROXY = {
+    "ClientProxyConnectionError",
+    "ClientConnectorDNSError",
+    "ConnectionTimeoutError",
+}
+"""What the client raises where it opens a connection, which is one to the proxy if there is one."""
 _AFTER_SENDING = {
     "ServerDisconnectedError",
     "ClientOSError",

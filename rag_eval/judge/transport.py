@@ -228,7 +228,7 @@ class Transport:
         try:
             response = self.connected().post(body)
         except aiohttp.ClientError as error:
-            return unreachable(error)
+            return self.unreachable(error)
         except TimeoutError:
             return timed_out(self.endpoint.timeout_seconds)
         except CancelledError:
@@ -406,6 +406,11 @@ class Transport:
         if proxy := Proxy.of(self.endpoint.url):
             self._announce(f"Judge calls go through the proxy {proxy.place}, which the environment names.")
         return connection
+
+    def unreachable(self, error: BaseException) -> Fault:
+        """A connection to the endpoint that failed."""
+        proxy = Proxy.of(self.endpoint.url)
+        return unreachable(error, proxy.named if proxy else "")
 
     def rest(self, seconds: float) -> None:
         """Wait, at most until the transport is closed."""

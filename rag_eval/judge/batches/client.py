@@ -13,7 +13,7 @@ from rag_eval.errors import RunStoppedError
 from rag_eval.judge.answers import read_status
 from rag_eval.judge.batches.lines import ResultLines
 from rag_eval.judge.connection import Response
-from rag_eval.judge.outcomes import Action, Fault, mapping, one_line, timed_out, unreachable
+from rag_eval.judge.outcomes import Action, Fault, mapping, one_line, timed_out
 from rag_eval.judge.transport import Transport
 from rag_eval.texts.strict_json import parse_json
 
@@ -246,7 +246,7 @@ class BatchClient:
                 method, path, take=into.write if into else None, **request
             )
         except aiohttp.ClientError as error:
-            return unreachable(error)
+            return self._transport.unreachable(error)
         except TimeoutError:
             return timed_out(self._transport.endpoint.timeout_seconds)
         except CancelledError:
