@@ -828,6 +828,29 @@ def test_wrapping_of_a_key_is_removed(folder: Path, variable: str, key: str) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("section", "provider", "key"),
+    [("azure", "azure", "deployment"), ("openai", "openai", "model"), ("toxicity", "azure", "deployment")],
+)
+@pytest.mark.parametrize("written", ['"gpt-4o-mini"', "'gpt-4o-mini'", '" gpt-4o-mini "'])
+def test_quotes_around_the_name_of_a_model_are_removed(
+    folder: Path, section: str, provider: str, key: str, written: str
+) -> None:
+    (folder / "config.ini").write_text(f"[judge]\nprovider = {provider}\n[{section}]\n{key} = {written}\n")
+    loaded = load(folder)
+    assert getattr(getattr(loaded.settings, section), key) == "gpt-4o-mini"
+    assert loaded.warnings == (
+        f"config.ini line 4: white space or quotes around {section}.{key} were removed",
+    )
+
+
+@pytest.mark.parametrize("written", ["gpt-4o", 'gpt"4o', "'gpt-4o", "org/model:free"])
+def test_other_quotes_in_the_name_of_a_model_are_part_of_it(folder: Path, written: str) -> None:
+    (folder / "config.ini").write_text(f"[azure]\ndeployment = {written}\n")
+    loaded = load(folder)
+    assert (loaded.settings.azure.deployment, loaded.warnings) == (written, ())
+
+
 BAD_KEYS = {
     "the key contains white space; copy it again": ["ab cd", "ab\ncd", "ab\tcd", "ab\xa0cd", "ab\u2028cd"],
     "the key contains an invisible or non-ASCII character; copy it again": (

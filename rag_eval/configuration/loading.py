@@ -229,13 +229,15 @@ class _Loading:
         return not provider.url_problem(url) and is_loopback(urlsplit(url).hostname or "")
 
     def check_provider(self) -> None:
-        """Check URL and key of the chosen provider; those of the others do no harm."""
+        """Check URL, key and models of the chosen provider; those of the others do no harm."""
         provider = PROVIDERS.get(self._provider_name())
         if provider is None or provider.is_offline:
             return
         url, key = f"{provider.name}.{provider.url_key}", f"{provider.name}.api_key"
         self._check_credential(url, provider.url_problem)
         self._check_credential(key, provider.key_problem)
+        for name in (f"{provider.name}.{provider.model_key}", "toxicity.deployment"):
+            self._check_credential(name, lambda text: None)
         if self.problems:
             return
         if self._is_keyless(provider):
