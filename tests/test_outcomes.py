@@ -332,6 +332,8 @@ LATE = "x" * 300
         (404, "No such route on this model server: not found", "not_found"),
         (429, "model 'm' not found", "rate_limited"),
         (403, "Access denied due to Virtual Network/Firewall rules.", "forbidden"),
+        (403, "API rate limit exceeded", "rate_limited"),
+        (403, "Monthly quota exceeded", "insufficient_quota"),
         (400, "The header is invalid: API key not valid", "bad_request"),
         (400, "Invalid API key provided", "unauthorized"),
         (413, "on tokens per minute (TPM): Limit 6000", "exceeds_rate_limit"),

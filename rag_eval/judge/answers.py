@@ -70,8 +70,8 @@ def _forbidden(refusal: "_Refusal") -> Fault:
             "a web page answers in place of the model, such as a firewall or a check that keeps programs out; "
             "ask who operates it to let these calls through",
         )
-    if _QUOTA.search(refusal.error.message[:_WORDS]):
-        return _quota_used_up(refusal)
+    if found := _QUOTA.search(refusal.error.message[:_WORDS]):
+        return _too_many(refusal) if found["rate"] else _quota_used_up(refusal)
     return refusal.fault(
         Action.STOP,
         "forbidden",
@@ -87,7 +87,7 @@ def _quota_used_up(refusal: "_Refusal") -> Fault:
     return refusal.fault(Action.STOP, "insufficient_quota", advice)
 
 
-_QUOTA = re.compile(r"\bquota\b|\blimit exceeded\b", re.IGNORECASE)
+_QUOTA = re.compile(r"(?P<rate>\brate limit)|\bquota\b|\blimit exceeded\b", re.IGNORECASE)
 _WORDS = 300
 """Characters of an error message in which servers say what is wrong; what follows may quote the prompt."""
 
