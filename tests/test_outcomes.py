@@ -172,6 +172,8 @@ def test_tokens_are_counted_on_both_sides_or_not_at_all(
         ({"total_tokens": 15, "completion_tokens_details": {"reasoning_tokens": 4}}, Tokens(10, 5)),
         ({"total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 8}}, Tokens(10, 5, 8)),
         ({"total_tokens": 1015, "prompt_tokens_details": {"cached_tokens": 1000}}, Tokens(10, 5, 10)),
+        ({"total_tokens": 1215, "prompt_tokens_details": {"cached_tokens": 1000}}, Tokens(10, 5, 10)),
+        ({"total_tokens": 23, "prompt_tokens_details": {"cached_tokens": 8}}, Tokens(10, 5, 8)),
         ({"total_tokens": 12}, Tokens(10, 5)),
         ({"total_tokens": None}, Tokens(10, 5)),
         ({"total_tokens": "515"}, Tokens(10, 5)),
@@ -215,7 +217,9 @@ def test_messages_name_the_path_where_the_address_may_be_wrong() -> None:
 
 
 @pytest.mark.parametrize("place", ["code", "type"])
-@pytest.mark.parametrize("kind", ["insufficient_quota", "billing_not_active", "Billing_Hard_Limit_Reached"])
+@pytest.mark.parametrize(
+    "kind", ["insufficient_quota", "billing_not_active", "Billing_Hard_Limit_Reached", "budget_exceeded"]
+)
 def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) -> None:
     """OpenAI puts it in both, gateways in either one."""
     fault = read_status(429, {"retry-after": "1"}, json.dumps({"error": {place: kind, "message": "no"}}))
@@ -261,7 +265,7 @@ def test_no_body_whatsoever_raises(status: int, body: str, headers: str) -> None
     assert isinstance(read_body(body), Completion | Fault)
 
 
-@pytest.mark.parametrize("body", ["[" * 100_000, '{"error":' * 50_000, "9" * 5_000])
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"error":' * 50_000, "9" * 5_000, "<" * 500_000])
 def test_bodies_that_break_parsers(body: str) -> None:
     assert read_status(400, {}, body).code == "bad_request"
     assert isinstance(read_body(body), Fault)

@@ -261,8 +261,8 @@ class ErrorBody:
         try:
             return cls.of(json.loads(body))
         except (ValueError, RecursionError):
-            words = _TAG.sub(" ", _UNSEEN.sub(" ", body[:100_000]))
-            return cls(message=words[:5000], is_page=body.lstrip()[:1] == "<")
+            shown = _UNSEEN.sub(" ", body[:100_000])
+            return cls(message=_TAG.sub(" ", shown[:5000]), is_page=body.lstrip()[:1] == "<")
 
     @classmethod
     def of(cls, document: Any) -> "ErrorBody":
@@ -465,8 +465,8 @@ def _tokens(usage: Mapping[str, Any], *, has_text: bool) -> Tokens:
     prompt, reply, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
     cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
     thoughts = total - prompt - reply
-    # Those that were cached are told apart by some servers, though they are part of the prompt.
-    if prompt and 0 < thoughts <= _MOST_THOUGHTS and thoughts != cached:
+    is_whole = cached <= prompt and cached != thoughts  # else the prompt's count lacks those that were cached
+    if prompt and is_whole and 0 < thoughts <= _MOST_THOUGHTS:
         reply += thoughts
     is_counted = prompt > 0 and (reply > 0 or not has_text)
     return Tokens(prompt, reply, min(cached, prompt), are_counted=is_counted)
