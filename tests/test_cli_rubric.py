@@ -42,6 +42,18 @@ def test_an_output_that_was_shortened_is_compared_line_by_line() -> None:
     assert not any(is_excerpt(shown, printed) for shown in ("a\nc\n", "a\nb\n", "a\n…\nb\nc\n", "…\nC\n"))
 
 
+def test_verdicts_that_only_one_rater_gave_are_told(rag_eval: Run, tmp_path: Path) -> None:
+    """They are in no line of a criterion, but in the overall verdict."""
+    (tmp_path / "a.csv").write_text("id,grounded,direct,disclaimer\n1,yes,yes,no\n2,yes,no,\n3,no,no,yes\n")
+    (tmp_path / "b.csv").write_text("id,grounded,direct,disclaimer\n1,yes,yes,\n2,yes,no,yes\n3,no,no,yes\n")
+    ended = rag_eval("rubric", "align", "a.csv", "b.csv", "--rubric", "support_answer.yaml")
+    assert ended.err == (
+        "rag-eval: disclaimer: 2 responses with a verdict of one rater only; not in its line, but in Overall. Fill in the "
+        "blank cells if the criterion applies.\n"
+    )
+    assert re.search(r"^disclaimer +1 ", ended.out, re.MULTILINE)
+
+
 def test_check_prints_the_rubric_of_the_documentation_as_it_reads_it(rag_eval: Run) -> None:
     ended = rag_eval("rubric", "check", "support_answer.yaml")
     assert (ended.code, ended.err) == (0, "")

@@ -787,6 +787,12 @@ def test_a_review_sheet_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         ("0,75", METRIC, 0.75),
         ("1,0", METRIC, 1.0),
         ("1", METRIC, 1.0),
+        ("Mostly", METRIC, 0.75),
+        ("not at  all", METRIC, 0.0),
+        ("80 %", METRIC, 0.8),
+        ("62,5%", METRIC, 0.625),
+        ("yes", METRIC, 1.0),
+        ("FALSE", METRIC, 0.0),
         ("Cannot say", METRIC, None),
         ("yes", "polite", 1.0),
         ("No", "polite", 0.0),
@@ -803,7 +809,10 @@ def test_labels_are_words_of_the_list_or_numbers(text: str, measure: str, value:
         ("7", METRIC),
         ("1,5", METRIC),
         ("Good", METRIC),
-        ("yes", METRIC),
+        ("pass", METRIC),
+        ("120%", METRIC),
+        ("%", METRIC),
+        ("8,0,1%", METRIC),
         ("0.5", "polite"),
         ("Maybe", "polite"),
     ],
@@ -1902,6 +1911,32 @@ def test_labels_drawn_from_all_rows_correct_nothing_of_a_run_that_ends_before(
     assert (own.code, "drawn from" in own.out + own.err) == (0, False), own.err
     lines = [*csv.DictReader((tmp_path / "own/human-alignment.csv").read_text("utf-8-sig").splitlines())]
     assert [bool(line["Corrected mean"]) for line in lines if line["Bot"] == "A"] == [True]
+
+
+def test_labels_of_columns_do_not_stand_in_for_a_sample_that_is_too_small(
+    run_cli: Run, rag_eval: Run, tmp_path: Path
+) -> None:
+    """Without the sheet they correct the mean; with it, a warning says why it is not corrected."""
+    header, *rows = rows_of(30)
+    labelled = [[*row, 1.0 if number % 3 else 0.0] for number, row in enumerate(rows)]
+    run = judged(run_cli, tmp_path, [[*header, "Human_Answer_Correctness_A"], *labelled])
+    cases = ("--cases", "20", "--metrics", "answer_correctness", "--raters", "anna")
+    rag_eval("review", "run.json", "-o", "labels.xlsx", *cases)
+    label_like_the_judge(run, tmp_path / "labels.xlsx", "anna")
+    means = []
+    for words in ((), ("--labels", "labels.xlsx")):
+        ended = run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx", *words)
+        means.append(
+            [
+                bool(line["Corrected mean"])
+                for line in read_sheet(tmp_path / "r.xlsx", "Human Alignment")
+                if line["Bot"] == "A" and line.get("Compared", "judge and people") == "judge and people"
+            ]
+        )
+        assert ("A: its mean is not corrected: for that, only the 10 random cases" in ended.err) == bool(
+            words
+        )
+    assert means == [[True], [False]]
 
 
 def test_no_more_cases_are_advised_than_can_be_labelled(run_cli: Run, rag_eval: Run, tmp_path: Path) -> None:

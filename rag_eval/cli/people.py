@@ -1,6 +1,7 @@
 """What people have to do with a run: the labels of review sheets, and the thresholds that labels imply."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,9 +45,31 @@ class People:
         """Find the labelled cases, and pairs, among those of the run. Raises InputError if there are none."""
         if self._labels is None:
             return
-        self._labels.join(cases, pairs)
+        of_columns = Counter[str]()
+
+        def counted(cases: Iterable["Case"]) -> Iterator["Case"]:
+            for case in cases:
+                of_columns[case.bot] += bool(case.human)
+                yield case
+
+        self._labels.join(counted(cases), pairs)
+        self._labels.warnings += self._about_columns(self._labels, of_columns)
         for warning in self._labels.warnings:
             warn(warning)
+
+    @staticmethod
+    def _about_columns(labels: "ReviewLabels", of_columns: Mapping[str, int]) -> Iterator[str]:
+        """Labels of the input's columns are no part of the sample that a sheet was drawn for."""
+        from rag_eval.results.human_alignment import FEWEST_LABELS
+
+        drawn = labels.drawn()
+        for bot, strata in labels.strata.items():
+            if strata and drawn[bot] < FEWEST_LABELS <= of_columns[bot]:
+                yield (
+                    f"{bot}: its mean is not corrected: for that, only the {drawn[bot]:,} random cases of the review "
+                    f"sheets count, and {FEWEST_LABELS} are needed. Label more cases, or leave --labels out to use the "
+                    "labels of the input's columns."
+                )
 
     def facts(self, facts: "RunFacts") -> "RunFacts":
         """With what the labels are, and which are not used. Raises InputError if there are none to calibrate by."""

@@ -10,6 +10,7 @@ from rag_eval.cli.console import say, warn
 from rag_eval.cli.inputs import opened
 from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
+from rag_eval.texts.display import counted
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
@@ -53,6 +54,12 @@ def _align(a: Path, b: Path, file: Path, **values: Any) -> None:
     for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
         if ids:
             warn(f"{path.name}: left out because the other file does not have them: {_listed(ids)}")
+    for metric in rubric.metrics:
+        if count := sum((metric.id in one) != (metric.id in other) for one, other in ratings.pairs):
+            warn(
+                f"{metric.id}: {counted(count, 'response')} with a verdict of one rater only; not in its line, but in "
+                "Overall. Fill in the blank cells if the criterion applies."
+            )
     report = rubric.align_verdicts(ratings.pairs)
     rows = [("Overall", report), *((row.metric_id, row) for row in report.criteria)]
     for line in told:

@@ -251,14 +251,24 @@ def column_letter(index: int) -> str:
 # --- Human labels: what a person wrote about a response, as a number ---
 
 _YES, _NO = ("yes", "true", "pass"), ("no", "false", "fail")
+_OF_SCORES = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Not pass and fail: a response that is toxic does not pass, and has 1."""
 
 
 def parse_score(text: str) -> float:
-    """A metric's label, 0..1, also with a decimal comma. ValueError for anything else, such as 80 or 0,8,1."""
-    number = _DECIMAL_COMMA.sub(r"\1.\2", text.strip())
-    if _DECIMAL.fullmatch(number) and 0.0 <= (value := float(number)) <= 1.0:
+    """A metric's label, 0..1, also with a decimal comma, as a percentage, or yes or no.
+
+    ValueError for anything else, such as 80 or 0,8,1.
+    """
+    word = text.strip().casefold()
+    if word in _OF_SCORES:
+        return _OF_SCORES[word]
+    whole = word.removesuffix("%").rstrip()
+    number = whole.replace(",", ".", 1) if whole != word else _DECIMAL_COMMA.sub(r"\1.\2", word)
+    scale = 100 if whole != word else 1
+    if _DECIMAL.fullmatch(number) and 0.0 <= (value := float(number) / scale) <= 1.0:
         return value
-    raise ValueError(f"{_shown(text)} is not a label; expected a number from 0 to 1")
+    raise ValueError(f"{_shown(text)} is not a label; expected a number from 0 to 1, or yes or no")
 
 
 def parse_verdict(text: str) -> float:

@@ -1,7 +1,7 @@
 """A workbook with cases for people to label: how it is laid out, and what they have written into it."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -509,7 +509,8 @@ def parse_label(text: str, measure: str) -> float | None:
         return _parse_preference(text, word)
     if offered is VERDICTS:
         return parse_verdict(text)
-    return parse_score(text)
+    words = {label.partition(" ")[2]: value for label, value in offered.items()}
+    return words[word] if word in words else parse_score(text)
 
 
 def _parse_preference(text: str, word: str) -> float:
@@ -631,6 +632,10 @@ class ReviewLabels:
             self.warnings.append(f"{names}: labels of {len(lost)} of {len(wanted)} {what} are not used:")
             self.warnings += first_of(lost)
         self._find_strata(index)
+
+    def drawn(self) -> Counter[str]:
+        """By bot: labelled cases of the run that were drawn at random."""
+        return Counter(bot for (_, bot), found in self._by_case.items() if found.stratum)
 
     def _find_pairs(self, index: "_Index", pairs: Iterable[tuple[Case, Case]]) -> None:
         """Add them in both orders: the sheet shows one of them."""
