@@ -48,8 +48,8 @@ def test_verdicts_that_only_one_rater_gave_are_told(rag_eval: Run, tmp_path: Pat
     (tmp_path / "b.csv").write_text("id,grounded,direct,disclaimer\n1,yes,yes,\n2,yes,no,yes\n3,no,no,yes\n")
     ended = rag_eval("rubric", "align", "a.csv", "b.csv", "--rubric", "support_answer.yaml")
     assert ended.err == (
-        "rag-eval: disclaimer: 2 responses with a verdict of one rater only; not in its line, but in Overall. Fill in the "
-        "blank cells if the criterion applies.\n"
+        "rag-eval: disclaimer: 2 responses with a verdict of one rater only; not in its line, but in Overall. Fill in "
+        "the blank cells if the criterion applies.\n"
     )
     assert re.search(r"^disclaimer +1 ", ended.out, re.MULTILINE)
 
