@@ -1328,7 +1328,7 @@ def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Pat
         ("Human_Faithfulness", -0.1, "'-0.1' is not a label"),
         ("Human_Faithfulness", "0,8,1", "'0,8,1' is not a label"),
         ("Human_Faithfulness", "1,5", "'1,5' is not a label"),
-        ("Human_Faithfulness", "yes", "'yes' is not a label"),
+        ("Human_Faithfulness", "maybe", "'maybe' is not a label"),
         ("Human_Faithfulness", "nan", "'nan' is not a label"),
         ("Human_Faithfulness", "0_1", "'0_1' is not a label"),
         ("Human_Faithfulness", "#N/A", "the error value #N/A"),
