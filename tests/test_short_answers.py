@@ -750,3 +750,109 @@ def test_a_clause_of_a_longer_answer_addresses_the_query_by_its_source(
     )
     assert not red(query, right, reference, chunk)
     assert "answer_relevancy" in red(query, other, reference, chunk)
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        ("How many people live there?", "The city has 4 million inhabitants.", "4 million", "4"),
+        ("How many people live there?", "The city has 4 million inhabitants.", "4m people", "4 thousand"),
+        ("What is the budget?", "The budget is 2.5 million euros.", "€2.5m", "The budget is 2.5 euros."),
+        ("What did it cost?", "It cost 12 billion dollars.", "12 billion dollars", "12 dollars"),
+        ("How far is the lake?", "The lake is 15 kilometres away.", "15 km", "15 metres"),
+        ("How deep is the well?", "The well is 3 km deep.", "three kilometres", "three metres"),
+        ("Wie viel kostet die Brücke?", "Die Brücke kostet 12 Millionen Euro.", "12 Mio. €", "12 Euro"),
+        ("Combien coûte le pont ?", "Il coûte 2 milliards d'euros.", "2 milliards", "2 euros"),
+        ("When does it open?", "It opens at 4 o'clock.", "At 4.", "4 million"),
+        ("When is the fair?", "The fair is on 2 May.", "On 2.5.", "2.5 euros"),
+    ],
+)
+def test_an_amount_with_another_scale_or_unit_is_as_wrong_as_another_number(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    limit = CALIBRATED_THRESHOLDS["faithfulness"]
+    assert values(query, right, None, chunk)["faithfulness"] >= limit
+    assert values(query, wrong, None, chunk)["faithfulness"] < limit
+
+
+def test_a_number_that_the_chunks_also_have_without_a_unit_has_no_other_unit() -> None:
+    chunk = "Steps: 15. Height in cm: 15. The tower is 15 m high."
+    assert values("How high is it?", "15 cm", None, chunk)["faithfulness"] == 1.0
+    assert values("How long is it?", "5 minutes", None, "It is 5 minutes 30 long.")["faithfulness"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        ("Who pays more?", "Drivers under 25 pay more.", "Drivers younger than 25.", "Drivers over 25."),
+        (
+            "What income qualifies?",
+            "An income below 20,000 euros qualifies.",
+            "Under €20,000.",
+            "Above €20,000.",
+        ),
+        ("How did prices change?", "Prices went up by 5 percent.", "They rose 5%.", "They went down by 5%."),
+        ("How did prices change?", "Prices fell by 5%.", "A 5 percent decrease.", "A 5 percent increase."),
+        ("How old must I be?", "You must be at least 18.", "18 or older.", "18 or younger."),
+        ("How old must I be?", "The minimum age is 18.", "At least eighteen.", "At most eighteen."),
+        ("How many may I take?", "You may take up to 5 books.", "No more than 5.", "More than 5."),
+        ("How many may I take?", "Take at most five books.", "Not over 5 books.", "At least 5 books."),
+        ("Wer zahlt mehr?", "Fahrer unter 25 Jahren zahlen mehr.", "Unter 25.", "Über 25."),
+        ("Wie lange dauert es?", "Es dauert höchstens drei Tage.", "Maximal 3 Tage.", "Mindestens 3 Tage."),
+        ("Qui paie plus ?", "Les moins de 25 ans paient plus.", "Moins de 25 ans.", "Plus de 25 ans."),
+        ("¿Quién paga más?", "Los menores paga más: menos de 25 años.", "Menos de 25.", "Más de 25."),
+        ("Who gets in free?", "Entry is free for children under 12.", "Under 12.", "Over 12."),
+    ],
+)
+def test_an_amount_with_the_opposite_bound_or_direction_is_wrong(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    assert CAUGHT_BY.isdisjoint(red(query, right, right, chunk))
+    assert red(query, wrong, right, chunk) >= CAUGHT_BY
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right"),
+    [
+        ("Who must pay?", "Entry is free for children under 12.", "Those over 12."),
+        ("Who may enter?", "People under 18 are not admitted.", "Only people over 18."),
+        ("How old must I be?", "Entry from 18 years.", "At least 18."),
+        ("How many seats are there?", "There are 200 seats.", "Up to 200."),
+        ("What do adults pay?", "Those under 12 pay 3 euros. Those over 12 pay 5.", "Over 12: 5 euros."),
+        ("How long is the walk?", "It is a 5 min walk.", "Under 5 minutes."),
+    ],
+)
+def test_a_bound_contradicts_no_other_side_no_exception_and_no_mere_number(
+    query: str, chunk: str, right: str
+) -> None:
+    assert not any(
+        "different" in each.reason
+        for each in asyncio.run(
+            next(
+                metric for metric in offline_metrics(METRIC_LABELS) if metric.name == "faithfulness"
+            ).measure(Case(2, "A", query, right, None, (chunk,)))
+        ).evidence
+    )
+
+
+@pytest.mark.parametrize(
+    ("chunk", "right", "wrong"),
+    [
+        ("The flight number is BX204.", "BX-204", "LX204"),
+        ("The flight number is BX204.", "Flight BX 204", "LX-204"),
+        ("Log in as anna2024.", "anna2024", "peter2024"),
+        ("It runs on GPT4.", "ChatGPT4", "LLaMA4"),
+        ("It costs EUR50.", "50 euros", "USD50"),
+    ],
+)
+def test_a_word_of_letters_and_digits_is_one_code(chunk: str, right: str, wrong: str) -> None:
+    query = "What is it?"
+    assert values(query, right, None, chunk)["faithfulness"] >= CALIBRATED_THRESHOLDS["faithfulness"]
+    found = values(query, wrong, right, chunk)
+    assert found["faithfulness"] < CALIBRATED_THRESHOLDS["faithfulness"]
+
+
+def test_the_evidence_says_that_a_code_or_amount_is_different_in_the_chunks() -> None:
+    case = Case(2, "A", "What is the code?", "LX204", None, ("The code is BX204.",))
+    faithfulness = next(each for each in offline_metrics(METRIC_LABELS) if each.name == "faithfulness")
+    assert asyncio.run(faithfulness.measure(case)).evidence[0].reason == "different in the chunks: LX204"

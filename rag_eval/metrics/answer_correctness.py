@@ -27,7 +27,7 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import Likeness, find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.amounts import differ, may_have_amount, may_have_rank, restated
+from rag_eval.texts.amounts import differ, may_have_amount, may_have_rank, other_codes, restated
 from rag_eval.texts.quantities import (
     CURRENCIES,
     LENGTHS,
@@ -240,7 +240,9 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     equal, extra, is_other = _amounts(reference, response, wanted, given)
     equal |= restated_signs(reference, (response,))
     given = given | equal if equal else given
-    opposite = opposite_numbers(response, (reference,), query)
+    opposite = opposite_numbers(response, (reference,), query, all_answer=True) | other_codes(
+        response.text, (reference.text,)
+    )
     given = given - opposite if opposite else given
     found = find_similar(wanted, given)
     value = found.share_beside(asked, ASKED_IN_SHORT)

@@ -24,7 +24,7 @@ from rag_eval.texts.quantities import (
     canonical_number,
     numeral,
 )
-from rag_eval.texts.words import normalise, read_sentences, stem, stems_of
+from rag_eval.texts.words import normalise, numbers, read_sentences, stem, stems_of
 
 _Number = int | Fraction
 _Value = tuple[str, object]
@@ -86,6 +86,61 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
         return frozenset()
     known = _all_values(chain.from_iterable(map(amounts, others)))
     return frozenset().union(*(stems for values, stems in lacking if not known.isdisjoint(values)))
+
+
+def in_other_units(text: str, others: Sequence[str]) -> frozenset[str]:
+    """Numbers of a text that the others only have with another unit of the same dimension: 15 of "15 m" for "15 km"."""
+    own = [(each, number) for each in amounts(text) if (number := _measured_number(each))]
+    theirs = list(chain.from_iterable(map(amounts, others))) if own else []
+    known = _all_values(theirs)
+    return frozenset(
+        number
+        for amount, number in own
+        if known.isdisjoint(amount.values) and _has_unit_everywhere(number, _dimensions(amount), theirs)
+    )
+
+
+def _has_unit_everywhere(number: str, dimensions: AbstractSet[str], listed: Sequence[Amount]) -> bool:
+    """Whether the number is in the amounts, and nowhere without a unit of the dimensions."""
+    n_places = sum(number in _stems(each.text) for each in listed if _dimensions(each) == {_NUMBER})
+    measured = [
+        each for each in listed if dimensions & _dimensions(each) and _measured_number(each) == number
+    ]
+    return 0 < n_places <= len(measured)
+
+
+def _measured_number(amount: Amount) -> str:
+    """The number of an amount that has a unit; empty for any other, and for one of several numbers."""
+    found = numbers(_stems(amount.text)) if _dimensions(amount) & _WITH_UNITS else []
+    return found[0] if len(found) == 1 else ""
+
+
+def _dimensions(amount: Amount) -> AbstractSet[str]:
+    return {dimension for dimension, _ in amount.values}
+
+
+def other_codes(text: str, others: Sequence[str]) -> frozenset[str]:
+    """Stems of the codes of a text that the others do not have, but another one with the same digits: BX204, LX204.
+
+    Not of one that is a longer or shorter form of theirs.
+    """
+    own = _codes((text,))
+    theirs = _codes(others) if own else set()
+    joined = " ".join(_WITHIN_CODE.sub("", normalise(other)) for other in others) if theirs else ""
+    wrong = (code for code in own if code not in joined and any(_replaces(code, each) for each in theirs))
+    return frozenset(chain.from_iterable(map(stems_of, wrong)))
+
+
+def _codes(texts: Iterable[str]) -> set[str]:
+    """Those of several letters and digits in normal form, without marks in them."""
+    return {_WITHIN_CODE.sub("", code) for text in texts for code in _CODE.findall(normalise(text))}
+
+
+def _replaces(code: str, other: str) -> bool:
+    """Whether both have the same digits and other letters, of which neither begins or ends with those of the other."""
+    short, long = sorted((_DIGITS.sub("", code), _DIGITS.sub("", other)), key=len)
+    has_same_digits = _LETTERS.sub(" ", code) == _LETTERS.sub(" ", other)
+    return has_same_digits and not (long.startswith(short) or long.endswith(short))
 
 
 def _may_be_of_amounts(stems: AbstractSet[str]) -> bool:
@@ -273,6 +328,8 @@ def _measure(match: re.Match[str]) -> Iterator[_Value]:
     groups = match.groupdict()
     values = _numbers(match) if groups.get("n") else [1]
     half = Fraction(1, 2) if groups.get("half") or groups.get("half_more") else 0
+    if match["unit"] in _IN_SHORT:
+        yield from ((_NUMBER, value * _IN_SHORT[match["unit"]]) for value in values)  # "4m people"
     for dimension, kind, factor in _MEANINGS.get(match["unit"], ()):
         more: _Number = int(groups.get("minor") or 0)
         if more:
@@ -310,13 +367,19 @@ def _time(match: re.Match[str]) -> Iterator[_Value]:
     hour = int(match["hour"])
     shift = next((shift for name, shift in _SHIFTS.items() if groups.get(name)), None)
     minutes = int(groups.get("minutes") or 0) if shift is None else shift
-    if hour > 24:
+    if hour > 24 or (match[0].isdecimal() and _is_counted(match)):
         return
     if match["pm"] or match["am"]:
         hours = [hour % 12 + (12 if match["pm"] else 0)] if hour <= 12 else [hour]
     else:
         hours = [hour] if shift is None or hour > 12 else [hour, hour + 12]
     yield from (("time", (each * 60 + minutes) % _DAY) for each in hours)
+
+
+def _is_counted(match: re.Match[str]) -> bool:
+    """Whether a unit or a word such as "million" is behind it, so that a mere number is no time of day and no date."""
+    behind = match.string[match.end() :].split(maxsplit=1)[:1]
+    return bool(behind) and (behind[0] in _MEANINGS or _POWER.fullmatch(behind[0]) is not None)
 
 
 def _often(match: re.Match[str]) -> Iterator[_Value]:
@@ -330,6 +393,8 @@ def _noon(match: re.Match[str]) -> Iterator[_Value]:
 def _date(match: re.Match[str]) -> Iterator[_Value]:
     """Of a day and a month, with or without the year; in figures the month may be first."""
     day, month, year = match["day"], match["month"], int(match["year"] or 0)
+    if _DECIMAL.fullmatch(match[0]) and _is_counted(match):
+        return
     in_order = (int(_MONTH_NUMBERS.get(month, month)), int(day))
     orders = (
         [in_order] if month in _MONTH_NUMBERS or match.re.pattern == _ISO_DATE else [in_order, in_order[::-1]]
@@ -366,6 +431,8 @@ def _code(match: re.Match[str]) -> Iterator[_Value]:
 _NUMBER, _PERCENT, _MONEY = "number", "percent", "money"
 _LOOSE = frozenset((_NUMBER, "time", "code", "rank"))
 """Dimensions of mere numbers."""
+_WITH_UNITS = frozenset(("mass", "length", "volume", "span", "memory", "heat", _MONEY))
+"""Dimensions of which a number says nothing without its unit."""
 _HUNDRED = 100
 _DAY = 24 * 60
 _FACTORS = frozenset((_HUNDRED, 1_000, 1_000_000, 1_000_000_000))
@@ -410,7 +477,9 @@ def _values() -> dict[str, int]:
     found |= dict.fromkeys(("hundred", "cent", "cents", "ciento", "cien"), 100)
     found |= dict.fromkeys(("thousand", "tausend", "mille", "mil"), 1_000)
     found |= dict.fromkeys(("million", "millions", "millionen", "millon", "millones", "mio"), 1_000_000)
-    return found | dict.fromkeys(("billion", "milliarde", "milliarden", "milliard", "mrd"), 1_000_000_000)
+    return found | dict.fromkeys(
+        ("billion", "milliarde", "milliarden", "milliard", "milliards", "mrd"), 1_000_000_000
+    )
 
 
 _VALUES = _values()
@@ -434,6 +503,11 @@ _TOKEN = re.compile(
 )
 _DIGIT = re.compile(rf"\d|[½¼¾]|{NUMERAL.pattern}")
 _LETTERS = re.compile("[a-z]+")
+_DIGITS = re.compile(r"\d+")
+_POWER = re.compile("1(?:000){1,3}")
+_CODE = re.compile(r"(?<![^\W_])[a-z]{2,20}[-_]?\d{1,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])")
+"""A word of letters and digits: not "5kg" or "3rd". Of a single letter and digits, the words have one stem anyway."""
+_WITHIN_CODE = re.compile(r"[-_/.\s]+")
 _DECIMAL = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
 _AMBIGUOUS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _UNITS: Mapping[tuple[str, str, _Number], str] = {

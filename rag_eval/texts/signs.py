@@ -1,14 +1,17 @@
-"""Signs of numbers: "-250", "−250" and "minus 250" are below zero, but not "5-7", "B-12" and the item "- 5". Pure."""
+"""Signs of numbers: "-250", "−250" and "minus 250" are below zero, but not "5-7", "B-12" and the item "- 5". Pure.
+
+And words of direction at numbers: "under 25" and "over 25", "up by 5%" and "down by 5%".
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import lru_cache
-from itertools import permutations
+from itertools import chain, permutations
 
-from rag_eval.texts.quantities import canonical_number
-from rag_eval.texts.words import Reading, stem
+from rag_eval.texts.quantities import NUMBER_WORDS, canonical_number, one_amount
+from rag_eval.texts.words import Reading, normalise, stem
 
 
 class _Sign(Enum):
@@ -23,7 +26,18 @@ _Signs = Mapping[str, AbstractSet[_Sign]]
 """By number in normal form."""
 
 
-def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> AbstractSet[str]:
+def opposite_numbers(
+    text: Reading, others: Sequence[Reading], query: str, *, all_answer: bool = False
+) -> AbstractSet[str]:
+    """Numbers of a text with the opposite sign, or with the opposite bound or direction, in the others.
+
+    The text answers the query, and the others may do so as well.
+    """
+    bounds = _opposite_bounds(text.text, [each.text for each in others], query, query if all_answer else "")
+    return bounds | _opposite_signs(text, others, query)
+
+
+def _opposite_signs(text: Reading, others: Sequence[Reading], query: str) -> AbstractSet[str]:
     """Numbers that are below zero wherever a text has them, and above it wherever the others do, or the reverse.
 
     None where a word tells the direction: "a fall of 3%" is "-3%", and so is "3%" if the query asks for the fall.
@@ -40,6 +54,50 @@ def opposite_numbers(text: Reading, others: Sequence[Reading], query: str) -> Ab
     if not opposite or _FALLING.search(query):
         return frozenset()
     return opposite.difference(*(_with_direction(each.text, opposite) for each in (text, *others)))
+
+
+def _opposite_bounds(text: str, others: Sequence[str], query: str, query_of_others: str) -> frozenset[str]:
+    """Numbers that a text bounds or changes in one direction, and the others in the opposite one only.
+
+    "Over 25" for "under 25", "down by 5%" for "up by 5%". None if one side denies, restricts or makes an exception
+    that the other one does not make: "Children under 12 are free" says that those over 12 pay. A query belongs to
+    what answers it.
+    """
+    own = _directions((text,), query) if _DIRECTS.search(normalise(text)) else {}
+    wanted = {
+        number: {(_OTHER_WAY[way], turning) for way, turning in said}
+        for number, said in own.items()
+        if len(said) == 1 and all(way for way, _ in said)
+    }
+    theirs = _directions(others, query_of_others) if wanted else {}
+    return frozenset(number for number, said in wanted.items() if theirs.get(number) == said)
+
+
+def _directions(texts: Iterable[str], query: str) -> Mapping[str, AbstractSet[tuple[str, AbstractSet[str]]]]:
+    """By number in normal form: its directions, empty where it has none, and what words of the sentence turn them."""
+    found: dict[str, set[tuple[str, AbstractSet[str]]]] = {}
+    for sentence in chain.from_iterable(map(_SENTENCE_END.split, texts)):
+        normal = normalise(sentence)
+        for match in _BOUNDED.finditer(normal):
+            way, place, end = _direction(normal, match)
+            rest = f"{normal[:place]} {normal[end:]} {normalise(query)}"
+            number = canonical_number(stem(match["n"]))
+            joined = one_amount((number, stem(match["power"] or "")))[0]
+            found.setdefault(joined, set()).add((way, frozenset(_TURNING.findall(rest))))
+    return found
+
+
+def _direction(normal: str, number: re.Match[str]) -> tuple[str, int, int]:
+    """The direction of a number, empty if it has none, with what negates it; and where it all begins and ends."""
+    start, end = number.span()
+    before = _BOUND_BEFORE.search(normal, max(0, start - _FAR), start)
+    found = before or _BOUND_BEHIND.match(normal, end)
+    if found is None:
+        return "", start, end
+    way = next(name for name, words_ in found.groupdict().items() if words_ and name != "negated")
+    is_negated = before is not None and before["negated"] is not None
+    way = way.removesuffix("_behind")
+    return _OTHER_WAY[way] if is_negated else way, min(start, found.start()), max(end, found.end())
 
 
 def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]:
@@ -187,3 +245,70 @@ _FALLING = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of words after which a number may be a loss, though it has no sign."""
+_SENTENCE_END = re.compile(r"(?<!\bmax)(?<!\bmin)[.!?;](?=\s)|[。！？।؟\n]")
+_BOUNDED = re.compile(
+    rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b)(?:\s(?P<power>(?:hundred|thousand|million|billion|"
+    r"hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b))?"
+)
+"""A number in digits or words, with its power of ten."""
+_OTHER_WAY = {"less": "more", "more": "less", "down": "up", "up": "down"}
+_LESS = (
+    "under|below|up to|at (?:the )?most|(?:less|fewer|lower|younger|shorter|smaller|lighter|cheaper|colder|slower) than"
+    "|unter|unterhalb von|bis zu|hochstens|(?:weniger|junger|kurzer|kleiner|niedriger|leichter|geringer|billiger) als"
+    "|moins de|jusqu'a|au plus|(?:au|en) dessous d[eu]|au-dessous d[eu]|inferieure?s? a"
+    "|menos de|hasta|a lo sumo|como maximo|por debajo de|inferior(?:es)? a"
+)
+_MORE = (
+    "over|above|beyond|exceed(?:s|ed|ing)?|at (?:the )?least"
+    "|(?:more|greater|higher|older|longer|larger|bigger|heavier|taller|warmer|faster) than"
+    "|uber|oberhalb von|mindestens|wenigstens|(?:mehr|alter|langer|grosser|hoher|schwerer|teurer) als"
+    "|plus de|au moins|(?:au|en) dessus d[eu]|au-dessus d[eu]|superieure?s? a"
+    "|mas de|al menos|por lo menos|como minimo|por encima de|superior(?:es)? a"
+)
+_MOST, _LEAST = r"max(?:imum|imal\w*|imo|\.)", r"min(?:imum|imal\w*|imo|\.)"
+_DOWN = (
+    r"(?:down|f[ae]ll(?:s|en|ing)?|drop\w*|decreas\w*|declin\w*|shr[aiu]nk\w*|lower(?:s|ed|ing)|reduc\w*|cut)"
+    r"(?: by| of)?"
+    r"|(?:sank\w*|sinkt|fiel\w*|fallt|verringer\w*|reduzier\w*|senk\w*)(?: sich)? um"
+    r"|(?:baiss|diminu|recul|chut)\w* d[eu]"
+    r"|(?:baj|cay|disminu|descen)\w* (?:en |de )?(?:un|el|del)"
+)
+_UP = (
+    r"(?:up|rose|risen|ris(?:es?|ing)|increas\w*|gr[eo]w\w*|gain\w*|climb\w*|rais\w*)(?: by| of)?"
+    r"|(?:st[ie]+g\w*|w[au]chs\w*|erhoh\w*)(?: sich)? um|(?:augment|hauss|progress)\w* d[eu]"
+    r"|(?:sub|aument|crec)\w* (?:en |de )?(?:un|el|del)"
+)
+_BETWEEN = (
+    "(?:the|an?|ages?|aged|of|is|are|amount|sum|value|about|around|eur|usd|gbp|chf|de|der|von|la|el|les)"
+)
+_BOUND_BEFORE = re.compile(
+    r"(?<!\w)(?P<negated>(?:no|not|never|nicht|pas|nie)\s(?:be\s|have\s)?)?"
+    rf"(?:(?P<less>{_LESS}|{_MOST}(?: \w+){{0,2}}:?)|(?P<more>{_MORE}|{_LEAST}(?: \w+){{0,2}}:?)"
+    rf"|(?P<down>{_DOWN})|(?P<up>{_UP}))"
+    rf"\s(?:{_BETWEEN}\s){{0,4}}[€$£¥]?\s?\Z"
+)
+_BOUND_BEHIND = re.compile(
+    r"(?:\s?(?:[%€$£¥]|[a-z°]+)){0,2}?,?\s(?:(?:or|and|oder|und|ou|et|y|o)\s(?:"
+    "(?P<less>less|fewer|younger|under|below|lower|shorter|weniger|junger|darunter|moins|menos|menores)"
+    "|(?P<more>more|older|over|above|up|upwards?|higher|longer|greater|mehr|alter|daruber|plus|mas|mayores))"
+    "|(?P<less_behind>at (?:the )?most|maximum|hochstens|au maximum|au plus|como maximo)"
+    "|(?P<more_behind>at (?:the )?least|minimum|mindestens|au minimum|au moins|como minimo)"
+    "|(?P<down>less|fewer|lower|cheaper|decrease|drop|fall|decline|reduction|down|weniger|niedriger|billiger|gesunken|gefallen"
+    "|gesenkt|de moins|menos)"
+    "|(?P<up>more|higher|increase|rise|growth|up|mehr|hoher|teurer|gestiegen|gewachsen|erhoht|de plus|mas))"
+    r"(?!\w|\s(?:\d|to\b|or\s(?:less|more)|oder\s(?:weniger|mehr)|o\s(?:menos|mas)|ou\s(?:moins|plus)))"
+)
+_DIRECTS = re.compile(
+    rf"(?<!\w)(?:{_LESS}|{_MORE}|{_MOST}|{_LEAST}|{_DOWN}|{_UP})(?!\w)"
+    r"|\s(?:less|fewer|younger|lower|more|older|higher|lower|above|below|rise|fall|drop|growth|weniger|mehr|alter|junger|hoher|niedriger|ge\w+n"
+    r"|moins|plus|menos|mas)(?!\w)"
+)
+"""Told fast: a text without any has no direction."""
+_TURNING = re.compile(
+    r"(?<!\w)(?:no|not|never|none|nobody|nor|neither|cannot|without|except\w*|unless|only|free|exempt\w*|excluded|forbidden"
+    r"|prohibited|banned|otherwise|instead|half|reduced|discount\w*"
+    r"|nicht|kein\w*|nie|ohne|ausser|ausgenommen|nur|erst|frei|kostenlos|gratis|befreit|verboten|sonst|halb\w*|ermassigt\w*"
+    r"|ne|pas|sans|sauf|seul\w*|uniquement|gratuit\w*|interdit\w*|exclu\w*|reduit\w*"
+    r"|sin|nunca|salvo|excepto|solo|solamente|exent\w*|prohibid\w*|reducid\w*)(?!\w)|n't(?!\w)|(?<!\w)n'"
+)
+"""What makes a sentence speak of those on the other side of a bound."""

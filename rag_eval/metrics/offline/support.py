@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from rag_eval.metrics.offline.brief import Stance, polar_support, small_stems, stance, understood
+from rag_eval.metrics.offline.brief import Stance, is_brief, polar_support, small_stems, stance, understood
 from rag_eval.metrics.offline.grounding import (
     NOTHING_UNDERSTOOD,
     UNCOUNTED,
@@ -26,6 +26,7 @@ from rag_eval.metrics.offline.grounding import (
 )
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.records import Evidence
+from rag_eval.texts.amounts import in_other_units, other_codes
 from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
@@ -96,6 +97,8 @@ class _SentenceSupport:
     """The query, if the sentence says yes or no to it: what is missing are its words."""
     elsewhere: AbstractSet[str] = frozenset()
     """Stems that are in other sentences of the chunks than the rest."""
+    different: AbstractSet[str] = frozenset()
+    """Stems that count as missing though the chunks have them: with another sign, bound or unit, or in another code."""
 
     def evidence(self, subject: str, good: str, bad: str) -> Evidence:
         """The verdict `good` or `bad` on the sentence, and the words that speak against it."""
@@ -104,13 +107,15 @@ class _SentenceSupport:
 
     def _reason(self) -> str:
         reasons = []
-        if self.grounding.missing:
-            missing = quote(read(self.asked) if self.asked else self.sentence, self.grounding.missing)
+        if missing_stems := self.grounding.missing - self.different:
+            missing = quote(read(self.asked) if self.asked else self.sentence, missing_stems)
             reasons.append(
                 f"not in one sentence of the chunks: {missing}"
                 if self.asked
                 else f"not in the chunks: {missing}"
             )
+        if different := self.grounding.missing & self.different:
+            reasons.append(f"different in the chunks: {quote(self.sentence, different)}")
         if self.elsewhere:
             reasons.append(f"in another sentence of the chunks: {quote(self.sentence, self.elsewhere)}")
         if self.faults.denials:
@@ -151,7 +156,8 @@ def support(
         stated = stated | light.stems
     if signs := restated_signs(claim.whole, evidence):
         light = light._replace(restated=light.restated | signs)
-    whole = ground(claim.whole, evidence, light, opposite_numbers(claim.whole, evidence, query))
+    different = _different(claim.whole, evidence, query)
+    whole = ground(claim.whole, evidence, light, different)
     parts = [(part, ground_part(part, whole, light)) for part in claim.sentences] or [(claim.whole, whole)]
     may_be_wrong = numbers(whole.missing - stated)
     told = frozenset(numbers(claim.whole.stems) if may_be_wrong else ())
@@ -159,7 +165,8 @@ def support(
     sentences = []
     for part, grounding in parts:
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
-        sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
+        value = grounding.share * faults.factor
+        sentences.append(_SentenceSupport(part, grounding, faults, value, different=different))
     if len(sentences) > 1:
         faults = _faults_of_all(sentences, told)
     elif is_response and (elsewhere := _put_together(claim.whole, light, chunks, small_stems(query))):
@@ -167,6 +174,13 @@ def support(
         sentences = [replace(one, value=one.value * left, elsewhere=elsewhere) for one in sentences]
         return Support(whole.share * faults.factor * left, whole.share, sentences)
     return Support(whole.share * faults.factor, whole.share, sentences)
+
+
+def _different(claim: Reading, evidence: Sequence[Reading], query: str) -> AbstractSet[str]:
+    """Stems of numbers and codes that the evidence has, but with another sign, bound or unit, or other letters."""
+    others = [each.text for each in evidence]
+    units = in_other_units(claim.text, others) if is_brief(claim.text) else frozenset[str]()
+    return opposite_numbers(claim, evidence, query) | other_codes(claim.text, others) | units
 
 
 def _put_together(
