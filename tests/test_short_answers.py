@@ -856,3 +856,58 @@ def test_the_evidence_says_that_a_code_or_amount_is_different_in_the_chunks() ->
     case = Case(2, "A", "What is the code?", "LX204", None, ("The code is BX204.",))
     faithfulness = next(each for each in offline_metrics(METRIC_LABELS) if each.name == "faithfulness")
     assert asyncio.run(faithfulness.measure(case)).evidence[0].reason == "different in the chunks: LX204"
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        ("Should the alarm be on or off at night?", "At night the alarm must be off.", "Off.", "On."),
+        (
+            "Should the alarm be on or off at night?",
+            "At night, the alarm must be off. It goes on at 6.",
+            "It is off.",
+            "On.",
+        ),
+        ("Is the switch up or down when locked?", "When locked, the switch is down.", "Down.", "Up."),
+        ("Do I take it before or after meals?", "Take it after meals.", "After.", "Before."),
+        ("Which of the two plans includes calls?", "Both plans include calls.", "Both of them.", "All."),
+        ("Which of the two plans includes calls?", "Both plans include calls.", "Both plans.", "Few."),
+        ("How many rooms have a balcony?", "All rooms have a balcony.", "All of them.", "Few of them."),
+        ("Soll der Alarm nachts an oder aus sein?", "Nachts muss der Alarm aus sein.", "Aus.", "An."),
+    ],
+)
+def test_what_a_text_without_content_words_says_are_its_function_words(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    assert red(query, right, right, chunk) == set()
+    assert red(query, wrong, right, chunk) >= CAUGHT_BY
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("Do I take it before or after meals?", "After meals.", "After", "Take it before meals."),
+        ("Do I take it before or after meals?", "Take it after meals.", "After meals.", "Before meals."),
+        ("Nehme ich es vor oder nach dem Essen?", "Nach dem Essen.", "Nach dem Essen.", "Vor dem Essen."),
+        ("Is the pass for over or under 18?", "Under 18", "It is for those under 18.", "Over 18"),
+    ],
+)
+def test_a_query_may_name_two_function_words_to_choose_from(
+    query: str, reference: str, right: str, wrong: str
+) -> None:
+    assert "answer_relevancy" not in red(query, right, reference, "Nothing.")
+    assert "answer_correctness" not in red(query, right, reference, "Nothing.")
+    assert "answer_correctness" in red(query, wrong, reference, "Nothing.")
+
+
+@pytest.mark.parametrize(
+    ("query", "response"),
+    [
+        ("Which department has it?", "IT"),
+        ("How many of the rooms have a balcony?", "The rooms have a balcony."),
+        ("What does the alarm do?", "It was."),
+    ],
+)
+def test_a_name_in_capitals_and_words_that_say_nothing_are_not_compared_so(query: str, response: str) -> None:
+    chunk = "They said that it has all rooms; they have a balcony with an alarm."
+    assert red(query, response, None, chunk) & {"faithfulness", "answer_relevancy"}

@@ -19,9 +19,9 @@ from rag_eval.metrics.offline.brief import (
     small_stems,
     stance,
 )
-from rag_eval.metrics.offline.choices import takes_another_option
+from rag_eval.metrics.offline.choices import function_words_chosen, takes_another_option
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
+from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground, said_by_function_words
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import Likeness, find_exactly, find_similar, query_stems, raised
@@ -196,7 +196,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
 
     def _compare_every_word(self, reference: Reading, response: Reading, apart: str) -> Score:
         """A reference of function words ("The Who") is compared by all of its words."""
-        wanted = set(stems_of(reference.text))
+        wanted = said_by_function_words(reference) or set(stems_of(reference.text))
         if not wanted:
             return Score.not_applicable(self.name, "the ground truth contains no words")
         found = find_similar(wanted, set(stems_of(response.text)))
@@ -237,6 +237,8 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     asked = query_stems(query)
     wanted = _wanted(reference, response, query)
     given = _given(response, wanted, reference)
+    if chosen := function_words_chosen(reference.text, query):
+        wanted, given = wanted | chosen, given | function_words_chosen(response.text, query)
     equal, extra, is_other = _amounts(reference, response, wanted, given)
     equal |= restated_signs(reference, (response,))
     given = given | equal if equal else given

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from rag_eval.judge.calls import Call, Message, room_for, with_history
@@ -15,7 +16,12 @@ from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
 from rag_eval.metrics.offline.choices import options_left_out
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.grounding import WORDING, sentences_in, sentences_of_likely
+from rag_eval.metrics.offline.grounding import (
+    WORDING,
+    said_by_function_words,
+    sentences_in,
+    sentences_of_likely,
+)
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
@@ -204,7 +210,13 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     if is_refusal(response):
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
-    return "the response only has words of the query" if said <= known else ""
+    if not said <= known or _HOW_MANY & set(stems_of(response.text)) - set(stems_of(case.query)):
+        return ""
+    return "the response only has words of the query"
+
+
+_HOW_MANY = frozenset(("all", "both", "each", "few", "most"))
+"""Function words that may be all that a response adds to the words of the query."""
 
 
 def _is_short(answer: str, said: AbstractSet[str], query: str) -> bool:
@@ -243,6 +255,8 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
     best = _Source(query_stems(case.query), chunks)
     if not chunks:
         return best
+    if small := said_by_function_words(read_claim(answer).whole):
+        return _source_of_function_words(small, best)
     light = understood(answer, case.query, chunks)
     new = (said - light.stems if light.weight < 1 else said) or said
     n_words = float(len(new))
@@ -260,6 +274,16 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
             share = find_similar(best.asked, sentence.stems).share
             if (held * share, held) >= (best.value, best.held):
                 best = best._replace(share=share, held=held)
+    return best
+
+
+def _source_of_function_words(said: frozenset[str], best: _Source) -> _Source:
+    """That of a response that has no other words: "Both plans include calls" of "Both."."""
+    for sentence in chain.from_iterable(map(sentences_in, best.chunks)):
+        held = len(said.intersection(stems_of(sentence.text))) / len(said)
+        if held >= _LEAST_SHARE_OF_SOURCE:
+            share = find_similar(best.asked, sentence.stems).share
+            best = max(best, best._replace(share=share, held=held), key=lambda source: source.value)
     return best
 
 

@@ -17,13 +17,14 @@ from rag_eval.metrics.offline.asking import (
     without_unspaced_asking,
 )
 from rag_eval.metrics.offline.brief import small_stems
-from rag_eval.texts.words import NEGATION, STOP_WORDS, Reading, read_sentences, stem, words
+from rag_eval.metrics.offline.grounding import TELLING
+from rag_eval.texts.words import NEGATION, STOP_WORDS, Reading, read_sentences, stem, stems_of, words
 
 
 class _Choice(NamedTuple):
     """One stem of each option of a query that no other option has."""
 
-    beside: AbstractSet[str]
+    beside: frozenset[str]
     """Of the options right before and right behind "or"; only one of "Is it free or not?"."""
     earlier: AbstractSet[str]
     """Of those that stand further before it: "tea" of "Do you want tea, coffee or water?"."""
@@ -37,6 +38,7 @@ def options_left_out(said: AbstractSet[str], answer: str, query: str) -> Abstrac
     choice = _choice(query)
     if choice is None:
         return None
+    said = said | function_words_chosen(answer, query)
     taken = said & choice.beside
     if taken and len(taken) == len(choice.beside) > 1:
         compares = len(said) > len(taken) and not ends_asking(answer) and around_or(answer) is None
@@ -55,6 +57,12 @@ def takes_another_option(response: Reading, reference: Reading, query: str) -> b
     return (NEGATING | {NEGATION}).isdisjoint(response.stems | reference.stems)
 
 
+def function_words_chosen(text: str, query: str) -> AbstractSet[str]:
+    """Stems of the options of a query that are function words, as far as a text has them: "off" of "on or off"."""
+    choice = _choice(query)
+    return choice.beside.intersection(stems_of(text)) if choice and choice.beside <= TELLING else frozenset()
+
+
 @lru_cache(maxsize=2)  # like what else is known of a query
 def _choice(query: str) -> _Choice | None:
     parts = around_or(query)
@@ -70,6 +78,8 @@ def _choice(query: str) -> _Choice | None:
             return None
         earlier = [part for part in earlier if not _has_word(part, asking)]
     small = small_stems(query)
+    if around := _function_words(left, right, small):
+        return _Choice(around, frozenset())
     before, behind = _content(left, small), _content(right, small)
     if before and set(words(right)) <= NEGATING | {NEGATION}:
         return _Choice(frozenset(before[-1:]), frozenset())
@@ -80,6 +90,13 @@ def _choice(query: str) -> _Choice | None:
     every = {*before, *behind}
     further = (_mark(reversed(_content(part, small)), every) for part in earlier)
     return _Choice(frozenset((first, second)), frozenset(filter(None, further)))
+
+
+def _function_words(left: str, right: str, small: AbstractSet[str]) -> frozenset[str]:
+    """Stems of the words right before and right behind "or", if both are function words: "on or off"."""
+    around = frozenset((*stems_of(left)[-1:], *stems_of(right)[:1]))
+    is_one = len(around) == len((left, right)) and around <= TELLING
+    return around if is_one and not around.isdisjoint(_STOP_STEMS | small) else frozenset()
 
 
 def _asks(behind: str, query: str, asking: Sequence[str]) -> bool:
@@ -105,6 +122,7 @@ def _mark(stems: Iterator[str] | Sequence[str], others: AbstractSet[str] | Seque
     return next((each for each in stems if each not in others and each != NEGATION), "")
 
 
+_STOP_STEMS = frozenset(map(stem, STOP_WORDS))
 _SENTENCE_END = re.compile(r"[.!?]+(?=\s|\Z)|[。！？]")
 _SENTENCE_ENDS = re.compile(r"[.!?;:](?=\s)|[。！？；：]|\s[–—-]\s")
 _ENDS = re.compile(r",(?=\s|$)|[，、]")

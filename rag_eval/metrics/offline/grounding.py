@@ -8,7 +8,16 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.scripts import has_spaced_sentences, is_found_inside
-from rag_eval.texts.words import NEGATION, Reading, read_all, read_sentences, stems_of
+from rag_eval.texts.words import (
+    NEGATION,
+    STOP_WORDS,
+    Reading,
+    read_all,
+    read_sentences,
+    stem,
+    stems_of,
+    words,
+)
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
@@ -54,14 +63,14 @@ def ground(
     understood: Understood = NOTHING_UNDERSTOOD,
     wrong: AbstractSet[str] = frozenset(),
 ) -> Grounding:
-    """How much of `claim` is in `evidence`; a claim of function words only ("The Who") is compared by all words.
+    """How much of `claim` is in `evidence`; a claim of function words only ("Off.") is compared by these.
 
     The `wrong` stems are missing, though the evidence has them.
     """
     counted = claim.stems - UNCOUNTED
-    if not counted:
-        counted = set(stems_of(claim.text))
-        missing = counted.difference(*(stems_of(reading.text) for reading in evidence))
+    if not counted or said_by_function_words(claim):
+        counted = set(said_by_function_words(claim) or stems_of(claim.text))
+        missing = counted.difference(*(stems_of(reading.text) for reading in evidence)) | (wrong & counted)
         return Grounding(1 - len(missing) / len(counted) if counted else 0.0, missing, frozenset())
     pairs = claim.pairs
     missing, missing_pairs = counted, pairs
@@ -76,6 +85,17 @@ def ground(
         missing = missing | (wrong & counted)
         missing_pairs = missing_pairs | {pair for pair in pairs if not wrong.isdisjoint(pair)}
     return _grounding(counted, missing, pairs, missing_pairs, understood)
+
+
+def said_by_function_words(claim: Reading) -> frozenset[str]:
+    """Stems of what a claim without any content word says: "off" of "It is off."; none of any other claim.
+
+    If none of its words says more than another, as in "The Who", they are all that it says.
+    """
+    if not STOP_WORDS.issuperset(claim.stems) or any(claim.stems_by_piece):
+        return frozenset()
+    own = frozenset(stems_of(claim.text))
+    return own & TELLING or own
 
 
 def ground_part(part: Reading, whole: Grounding, understood: Understood) -> Grounding:
@@ -150,5 +170,16 @@ def _clauses(sentence: Reading) -> list[Reading]:
 
 SHORTEST_CLAUSE = 20
 """Characters of a Thai or Lao clause."""
+TELLING = frozenset(
+    map(
+        stem,
+        words("""
+            all any both each few more most only same other above after before below between down during in off on out
+            over through under until up once again here there now
+            an aus auf ab vor nach mit | avant après sur sous avec | antes después sobre bajo con
+        """),
+    )
+)
+"""Stems of function words of four languages that may be the answer to a query, as no article or pronoun is."""
 UNCOUNTED = frozenset((NEGATION,))
 """It says nothing by itself; where it matters it has rules of its own."""

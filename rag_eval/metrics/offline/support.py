@@ -6,7 +6,7 @@ beyond its share when a number or a name of its own is not found, and when it de
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.brief import Stance, is_brief, polar_support, small_stems, stance, understood
+from rag_eval.metrics.offline.choices import options_left_out
 from rag_eval.metrics.offline.grounding import (
     NOTHING_UNDERSTOOD,
     UNCOUNTED,
@@ -22,9 +23,11 @@ from rag_eval.metrics.offline.grounding import (
     Understood,
     ground,
     ground_part,
+    said_by_function_words,
     sentences_in,
 )
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
+from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Evidence
 from rag_eval.texts.amounts import in_other_units, other_codes
 from rag_eval.texts.signs import opposite_numbers, restated_signs
@@ -38,6 +41,7 @@ from rag_eval.texts.words import (
     read,
     read_all,
     read_claim,
+    stems_of,
 )
 
 _MOST_MISSING = 0.5
@@ -179,8 +183,25 @@ def support(
 def _different(claim: Reading, evidence: Sequence[Reading], query: str) -> AbstractSet[str]:
     """Stems of numbers and codes that the evidence has, but with another sign, bound or unit, or other letters."""
     others = [each.text for each in evidence]
-    units = in_other_units(claim.text, others) if is_brief(claim.text) else frozenset[str]()
-    return opposite_numbers(claim, evidence, query) | other_codes(claim.text, others) | units
+    own = opposite_numbers(claim, evidence, query) | other_codes(claim.text, others)
+    if not is_brief(claim.text):
+        return own
+    return own | in_other_units(claim.text, others) | _other_option(claim, others, query)
+
+
+def _other_option(claim: Reading, chunks: Iterable[str], query: str) -> AbstractSet[str]:
+    """What a claim of function words says, if it takes an option of the query, and the chunks another one.
+
+    Sentences with a word of the query tell: "At night the alarm must be off. It goes on at six."
+    """
+    said = said_by_function_words(claim)
+    others = options_left_out(said, claim.text, query) if said else None
+    if not others:
+        return frozenset()
+    asked = query_stems(query)
+    near = [one for chunk in chunks for one in sentences_in(chunk) if not asked.isdisjoint(one.stems)]
+    told = frozenset(chain.from_iterable(stems_of(one.text) for one in near))
+    return frozenset() if told.isdisjoint(others) or not told.isdisjoint(said) else said
 
 
 def _put_together(
