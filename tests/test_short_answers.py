@@ -911,3 +911,41 @@ def test_a_query_may_name_two_function_words_to_choose_from(
 def test_a_name_in_capitals_and_words_that_say_nothing_are_not_compared_so(query: str, response: str) -> None:
     chunk = "They said that it has all rooms; they have a balcony with an alarm."
     assert red(query, response, None, chunk) & {"faithfulness", "answer_relevancy"}
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        ("Is parking available?", "There is no fee and parking is available all day.", "Yes", "No"),
+        ("Is the app free?", "The app has no ads and is free.", "Yes", "No"),
+        ("Is the app free?", "The app is not free and has ads.", "No", "Yes"),
+        ("Does the app have ads?", "The app is not free and has ads.", "Yes", "No"),
+        ("Is the area safe?", "Crime is not common here and the area is safe.", "Yes", "No"),
+        (
+            "Is it suitable for wheelchairs?",
+            "It has no steps, so it is suitable for wheelchairs.",
+            "Yes",
+            "No",
+        ),
+        ("Can I pay by card?", "You cannot pay in cash, but you can pay by card.", "Yes", "No"),
+        ("Can I pay in cash?", "You cannot pay in cash, but you can pay by card.", "No", "Yes"),
+        ("Are dogs welcome?", "Smoking is prohibited and dogs are welcome.", "Yes", "No"),
+        ("Is the sauna open?", "The pool is closed, but the sauna is open.", "Yes", "No"),
+        ("Is parking free?", "Parking is available for guests, but it is not free.", "No", "Yes"),
+        ("Are dogs allowed?", "No bikes, dogs or cats are allowed.", "No", "Yes"),
+        ("Is lunch included?", "Breakfast, lunch and dinner are not included.", "No", "Yes"),
+        (
+            "Are dogs allowed in the hut?",
+            "Dogs are allowed outside, but they are not allowed in the hut.",
+            "No",
+            "Yes",
+        ),
+        ("Ist die App kostenlos?", "Die App hat keine Werbung und ist kostenlos.", "Ja", "Nein"),
+        ("Le parking est-il gratuit ?", "Il n'y a pas de barrière et le parking est gratuit.", "Oui", "Non"),
+    ],
+)
+def test_a_negation_counts_in_the_clause_that_speaks_of_what_is_asked(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    assert red(query, right, right, chunk) == set()
+    assert red(query, wrong, right, chunk) >= CAUGHT_BY

@@ -406,16 +406,43 @@ def _without_ge(stems: AbstractSet[str], query: str) -> set[str]:
 
 
 def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
+    """Whether a clause negates or forbids the asked words; of several clauses, one that has all of them tells.
+
+    "There is no fee, and parking is available" negates nothing that "Is parking available?" asks.
+    """
+    if not query.isascii() and not text.isascii() and _negates_unspaced(text, asked):
+        return True
+    clauses = list(_clauses(text))
+    if len(clauses) > 1:
+        clauses = [one for one in clauses if not find_similar(asked, set(stems_of(one))).missing] or clauses
+    return any(_clause_negates(one, query, asked) for one in clauses)
+
+
+def _clauses(text: str) -> Iterator[str]:
+    """The text cut at marks and words such as "and", if there is a verb that may open a question on either side."""
+    clause = ""
+    for part in _BETWEEN_CLAUSES.split(text):
+        if _has_verb(clause) and _has_verb(part):
+            yield clause
+            clause = part
+        else:
+            clause = f"{clause} {part}".strip()
+    yield clause
+
+
+def _has_verb(text: str) -> bool:
+    return not OPENING_YES_OR_NO.isdisjoint(words(text)) or _OTHER_VERB.search(text) is not None
+
+
+def _clause_negates(clause: str, query: str, asked: AbstractSet[str]) -> bool:
     """Whether a negation is before one of the asked words, with at most one word between them; or it is forbidden.
 
     A negation before a word that allows, such as "not allowed", is one of all that is asked, as "closed" is of "open".
     """
     asking, small_words = _words_of_query(query)
     small = ((STOP_WORDS | small_words) - NEGATING) | WITHOUT.intersection(asking)
-    own = [word for word in words(text) if word not in small]
+    own = [word for word in words(clause) if word not in small]
     if any(word in FORBIDDING and stem(word) not in asked for word in own):
-        return True
-    if not query.isascii() and not text.isascii() and _negates_unspaced(text, asked):
         return True
     is_open = not asked.isdisjoint(OPEN)
     for place, word in enumerate(own):
@@ -442,6 +469,14 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
     return negates_unspaced(clause) != has_opposite(clause, " ".join(pairs))
 
 
+_BETWEEN_CLAUSES = re.compile(
+    r"[,;:–—]\s+(?:(?:and|but|so|und|aber|et|mais|y|pero)\s)?"
+    r"|\s(?:and|but|so|yet|while|whereas|although|though|und|aber|doch|während|obwohl|et|mais|donc|y|pero)\s",
+    re.IGNORECASE,
+)
+_OTHER_VERB = re.compile(
+    r"\b(?:(?:it|there|that|he|she)['’]s|cannot|est|ont|y a)\b|\w['’](?:re|ve|ll)\b", re.IGNORECASE
+)
 _CLAUSE_ENDS = re.compile("[，、,；;]")
 _WITH_PARTICIPLES = frozenset(("nicht", "het"))
 """A small word of each language whose participles begin with "ge"."""
