@@ -12,10 +12,11 @@ from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.refusals import all_wordings
 from rag_eval.metrics.offline.scripts import count_words, is_pair, is_short, is_unspaced
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import METRIC_LABELS, Case
-from rag_eval.texts.words import read, sentences, words
+from rag_eval.texts.words import normalise, read, sentences, words
 
 PROBES = [
     json.loads(line)
@@ -177,6 +178,12 @@ ANSWERS = {
 def test_refusals_are_known_and_negated_answers_are_none(language: str) -> None:
     assert [text for text in REFUSALS[language] if not is_refusal(read(text))] == []
     assert not is_refusal(read(ANSWERS[language]))
+
+
+def test_wordings_of_refusals_are_spelled_as_texts_are_compared() -> None:
+    """Such as الوثايق, without the mark of its fifth letter."""
+    written = all_wordings().pattern.replace("\\S", "").replace("’", "")
+    assert normalise(written) == written
 
 
 @pytest.mark.parametrize(

@@ -949,3 +949,64 @@ def test_a_negation_counts_in_the_clause_that_speaks_of_what_is_asked(
 ) -> None:
     assert red(query, right, right, chunk) == set()
     assert red(query, wrong, right, chunk) >= CAUGHT_BY
+
+
+EMPLOYEES = "How many employees does the firm have?"
+FOUNDER = "Who founded the company?"
+CAUSE = "What causes the disease?"
+
+
+@pytest.mark.parametrize(
+    ("query", "response"),
+    [
+        (EMPLOYEES, "It is not possible to determine the number of employees from the context."),
+        (EMPLOYEES, "The number of employees is not stated."),
+        (EMPLOYEES, "The number of employees hasn't been disclosed."),
+        (EMPLOYEES, "Number of employees: not specified."),
+        (EMPLOYEES, "The number of employees is unknown."),
+        (EMPLOYEES, "There's nothing in the documents about the number of employees."),
+        (EMPLOYEES, "The context is silent on the number of employees."),
+        (EMPLOYEES, "The context makes no mention of employees."),
+        (FOUNDER, "Based on the context, it is not possible to determine who founded the company."),
+        (FOUNDER, "It is unclear from the text who founded the company."),
+        (FOUNDER, "The founder of the company is not known."),
+        ("Wie viele Mitarbeiter hat die Firma?", "Die Anzahl der Mitarbeiter ist nicht angegeben."),
+        ("Wie viele Mitarbeiter hat die Firma?", "Die Anzahl wird nicht im Kontext genannt."),
+        (
+            "Combien d'employés compte la firme ?",
+            "Le nombre d'employés n'est pas mentionné dans le contexte.",
+        ),
+        ("Combien d'employés compte la firme ?", "Le nombre d'employés n'est pas précisé."),
+        ("¿Cuántos empleados tiene la empresa?", "No se indica el número de empleados."),
+        ("¿Cuántos empleados tiene la empresa?", "El número no está indicado en el documento."),
+        ("Quanti dipendenti ha la ditta?", "Il numero di dipendenti non è indicato nel documento."),
+        ("Quantos empregados tem a firma?", "O número não é mencionado no contexto."),
+        ("Hoeveel werknemers heeft de firma?", "Het aantal wordt niet vermeld in de context."),
+        ("من أسس الشركة؟", "لا تذكر الوثائق من أسس الشركة."),
+    ],
+)
+def test_that_what_is_asked_is_not_stated_is_a_refusal(query: str, response: str) -> None:
+    found = values(query, response, None, "The office is open daily. The firm has no canteen.")
+    assert "faithfulness" not in found
+    assert found["answer_relevancy"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "reference", "chunk"),
+    [
+        (CAUSE, "The cause of the disease is unknown.", None, "The cause of the disease is unknown."),
+        (CAUSE, "The cause is not known.", None, "Scientists do not know what causes the disease."),
+        (CAUSE, "The cause of the disease is unknown.", "Nobody knows.", "The disease is rare."),
+        (FOUNDER, "The founder is unknown.", None, "The name of the founder was never found."),
+        ("What was the price?", "The price was not disclosed.", None, "They did not disclose the price."),
+        ("What meals do you serve?", "Meals are not provided.", None, "Guests cook for themselves."),
+        ("Is breakfast mentioned?", "Breakfast is not mentioned.", None, "Breakfast costs 5 euros."),
+        ("When was it built?", "It is not possible to tell when it was built.", None, "It is old."),
+        ("Are dogs allowed?", "There is nothing in the document that forbids dogs.", None, "Dogs may enter."),
+        ("What is silent?", "The sensor is silent at night.", None, "The sensor is silent at night."),
+    ],
+)
+def test_what_the_chunks_or_the_ground_truth_call_unknown_is_an_answer(
+    query: str, response: str, reference: str | None, chunk: str
+) -> None:
+    assert "faithfulness" in values(query, response, reference, chunk)

@@ -23,7 +23,7 @@ from rag_eval.metrics.offline.grounding import (
     sentences_of_likely,
 )
 from rag_eval.metrics.offline.kinds import expected_kind
-from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.refusal import is_refusal, says_not_given
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -207,7 +207,7 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     """Why the response cannot address any query, or empty."""
     if not said:
         return REPEATS if has_words(case.response) else _NO_WORDS
-    if is_refusal(response):
+    if is_refusal(response) or says_not_given(response, case.query, case.chunks or (), case.reference or ""):
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
     if not said <= known or _HOW_MANY & set(stems_of(response.text)) - set(stems_of(case.query)):

@@ -16,7 +16,7 @@ from rag_eval.metrics.metric import (
     share_favourable,
 )
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere
+from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere, says_not_given
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
@@ -117,7 +117,8 @@ class _OfflineFaithfulness(_Faithfulness):
         content, most = claim.whole.content, MOST_WORDS_OF_A_MERE_REFUSAL
         is_short = len(content) <= 4 * most and count_words(content) <= most  # told fast of a long one
         claims = [one for one in claim.sentences if not refers_elsewhere(one)] if is_short else []
-        if claims and all(map(is_refusal, claims)):
+        others = case.chunks or (), case.reference or ""
+        if claims and all(is_refusal(one) or says_not_given(one, case.query, *others) for one in claims):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         stated = read(case.query).stems
         found = support(answer, case.chunks or (), stated, case.query, is_response=True)

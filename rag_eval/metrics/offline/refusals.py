@@ -33,7 +33,10 @@ SPACED = {
             rf"habe ich {_FEW}keine (?:informationen|angaben|daten|antwort|auskunft)\b",
             r"(?:es )?tut mir (?:sehr )?leid",
             rf"leider (?:kann|konnte|habe|weiss|finde|enthalt|enthalten|liegen|gibt|geht) {_FEW}\w+",
-            rf"(?:kontext|text|dokumente?n?|quellen?|unterlagen|abschnitt) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"(?:kontext|text|dokument|abschnitt)(?:e?s|en?)? {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"(?:quellen?|unterlagen) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"nicht (?:im|in|aus) {_FEW}(?:kontext|texte?|dokument\w*|quellen?|unterlagen|abschnitt) "
+            rf"{_FEW}(?:erwahnt|genannt|angegeben|enthalten|aufgefuhrt|beschrieben|zu finden|ersichtlich|hervor)\b",
             rf"es (?:gibt|liegen|sind) {_FEW}keine (?:informationen|angaben|daten|hinweise)",
             r"(?:keine|nicht genug(?:end)?) (?:informationen|angaben|daten) (?:vorhanden|verfugbar|gefunden|uber|zu)",
         ),
@@ -45,6 +48,8 @@ SPACED = {
             rf"je n'(?:ai|arrive) {_FEW}(?:pas|aucune?)\b",
             r"(?:je suis )?desolee?\b",
             rf"(?:contexte|texte|documents?|sources?|extraits?|passage) {_FEW}(?:ne|n')\s?{_FEW}(?:pas|aucune?)\b",
+            rf"(?:n'est|ne sont|n'a|n'ont) pas {_FEW}(?:mention|indiqu|precis|specifi|fourni|donn|trouv)\w* {_FEW}"
+            rf"(?:dans|par) {_FEW}(?:contexte|texte|documents?|sources?|extraits?|passages?)\b",
             r"il n'y a (?:pas|aucune?) (?:d'|de )?(?:informations?|mention|donnees?)",
             r"(?:aucune information|pas assez d'informations?)\b",
         ),
@@ -60,6 +65,8 @@ SPACED = {
             r"(?:mencionan?|contienen?|indican?|especifican?|proporcionan?|dicen?|incluyen?|informa)",
             r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) (?:suficiente )?(?:informacion|datos)",
             r"no se (?:menciona|indica|especifica|proporciona) en (?:el|la|los|las)\b",
+            rf"no (?:(?:esta|estan|es|son|ha sido|han sido) \w+[ai]d[oa]s?|aparecen?|figuran?) {_FEW}en {_FEW}"
+            r"(?:contexto|textos?|documentos?|fuentes?|fragmentos?)\b",
             r"desconozco\b",
         ),
     ),
@@ -72,6 +79,8 @@ SPACED = {
             r"mi dispiace|sono spiacente",
             rf"(?:contesto|testo|documenti|documento|fonti|fonte|brano) {_FEW}non {_FEW}"
             r"(?:menzionan?o?|contiene|contengono|indica|specifica|fornisc\w+|dice|include|informazioni)",
+            rf"non (?:e|sono|viene|vengono) {_FEW}(?:menzionat|indicat|specificat|riportat)\w* {_FEW}"
+            r"(?:contesto|test[oi]|document[oi]|font[ei])\b",
             r"non ci sono (?:abbastanza )?(?:informazioni|dati)|nessuna informazione",
         ),
     ),
@@ -84,6 +93,8 @@ SPACED = {
             r"(?:desculpe|lamento|sinto muito)\b",
             rf"(?:contexto|texto|documentos?|fontes?|trecho) {_FEW}nao {_FEW}"
             r"(?:menciona|contem|indica|especifica|fornecem?|diz|inclui|informacoes|informacao)",
+            rf"nao (?:e|sao|esta|estao|foi|foram) {_FEW}(?:mencionad|indicad|especificad|informad)\w* {_FEW}"
+            r"(?:contexto|textos?|documentos?|fontes?)\b",
             r"nao ha (?:informacoes|informacao|dados|mencao)|nenhuma informacao",
         ),
     ),
@@ -93,6 +104,7 @@ SPACED = {
             rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
             r"(?:het )?spijt me|helaas (?:kan|heb|weet|bevat|staat|is)\b",
             rf"(?:context|tekst|documenten?|bronnen|bron|passage) {_FEW}(?:niet|geen)\b",
+            rf"niet (?:vermeld|genoemd|opgenomen) in {_FEW}(?:context|tekst|documenten?|bronnen|bron)\b",
             r"er (?:is|zijn|staat) (?:geen|niet genoeg|onvoldoende) (?:informatie|gegevens)",
         ),
     ),
@@ -135,8 +147,8 @@ SPACED = {
         (
             r"لا (?:اعرف|اعلم|ادري|استطيع|يمكنني|املك|تتوفر|توجد|يوجد)",
             r"(?:عذرا|اسف|للاسف)",
-            r"(?:السياق|النص|الوثائق|الوثيقة|المستند\w*|المصادر|المقطع) (?:\w+ ){0,3}?(?:لا|لم|ليس) \w+",
-            r"(?:لا|لم|ليس|ليست) (?:\w+ ){0,3}?(?:السياق|النص المقدم|الوثائق|معلومات)",
+            r"(?:السياق|النص|الوثايق|الوثيقة|المستند\w*|المصادر|المقطع) (?:\w+ ){0,3}?(?:لا|لم|ليس) \w+",
+            r"(?:لا|لم|ليس|ليست) (?:\w+ ){0,3}?(?:السياق|النص المقدم|الوثايق|الوثيقة|المستند\w*|المصادر|معلومات)",
             r"(?:لم اجد|لست متاكدا|ليس لدي)",
         ),
     ),
