@@ -213,6 +213,36 @@ def test_half_a_name_with_another_one_for_the_other_half_is_another_person(
     assert (found < CALIBRATED_THRESHOLDS["answer_correctness"]) == is_other
 
 
+@pytest.mark.parametrize(
+    ("query", "reference", "response", "is_other"),
+    [
+        ("Who designed it?", "Anna Keller designed it.", "Tom Keller designed it.", True),
+        ("Who designed it?", "It was designed by Anna Keller.", "Tom Keller", True),
+        ("Who designed it?", "Dr. Anna Keller designed it.", "Anna Brandt designed it.", True),
+        ("Who is the treasurer?", "The treasurer is John Adams.", "Mary Adams.", True),
+        ("Who was the wife of Robert Schumann?", "Clara Schumann was his wife.", "Anna Schumann.", True),
+        ("Wer entwarf es?", "Anna Keller entwarf es.", "Tom Keller entwarf es.", True),
+        ("Who designed it?", "Anna Keller designed it.", "Keller designed it.", False),
+        ("Who designed it?", "Anna Keller designed it.", "Ms Keller designed it.", False),
+        ("Who designed it?", "Anna Keller designed it.", "A. Keller designed it.", False),
+        ("Who designed it?", "Anna Keller designed it.", "Ana Keller designed it.", False),
+        ("Who designed it?", "Anna Keller designed it.", "Anna Maria Keller designed it.", False),
+        ("Who designed it?", "Anna Maria Keller designed it.", "Maria Keller designed it.", False),
+        ("Who designed it?", "Anna Keller designed it.", "Designer Keller.", False),
+        ("Who signed it?", "John Adams signed it.", "President Adams signed it.", False),
+        ("Who designed it?", "Anna Keller and Tom Keller designed it.", "Tom Keller designed it.", False),
+        ("Who built it?", "Anna Keller built it in New York.", "Keller built it in New Jersey.", False),
+        ("Wer entwarf es?", "Anna Keller entwarf es.", "Die Statikerin Keller entwarf es.", False),
+        ("Qui l'a dessiné ?", "Anna Keller l'a dessiné.", "Madame Keller l'a dessiné.", False),
+    ],
+)
+def test_another_person_is_noticed_if_the_ground_truth_is_a_sentence(
+    query: str, reference: str, response: str, is_other: bool
+) -> None:
+    found = values(query, response, reference, "The mill is old.")["answer_correctness"]
+    assert (found < CALIBRATED_THRESHOLDS["answer_correctness"]) == is_other
+
+
 def test_another_word_behind_an_equal_one_is_no_other_person_unless_the_query_asks_for_one() -> None:
     assert (
         values("Which city is it in?", "New Haven", "New York", "It is in New York.")["answer_correctness"]

@@ -252,7 +252,7 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
         is_other
         or opposite
         or _lacks_number(wanted - asked, found.missing, reference, (response.stems, extra), query)
-        or (found.missing and value and names_another(response.text, reference.text, query))
+        or (found.missing and value and _is_of_another(response, reference, query))
         or takes_another_option(response, reference, query)
     ):
         value *= WRONG_FACTOR
@@ -298,6 +298,12 @@ def _amounts(
     equal = restated(reference.text, texts[1:], missing)
     extra = restated(response.text, texts[:1], response.stems - reference.stems)
     return equal, extra, differ(*texts)
+
+
+def _is_of_another(response: Reading, reference: Reading, query: str) -> bool:
+    """Whether a response names another person than a short reference."""
+    is_short = len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE
+    return is_short and names_another(response.text, reference.text, query)
 
 
 def _has_key(reference: Reading, given: AbstractSet[str], query: str) -> bool:

@@ -207,29 +207,63 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
 
 
-def names_another(text: str, name: str, query: str) -> bool:
+def names_another(text: str, reference: str, query: str) -> bool:
     """Whether a text has half of the name of whom the query asks for, and another one in place of the other half.
 
     "Edmund Finch" or "Peter Hale" for "Edmund Hale"; a title, an initial and another spelling of a name are none.
     """
-    parts = name.strip(_MARKS).split(maxsplit=_MOST_NAMES)
-    if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
-        return False
-    if not all(part[0].isupper() or part in _PARTICLES for part in parts):
+    parts = _name_in(reference, query) if asks_for_person(query) else ()
+    if not parts:
         return False
     given, family = words(parts[0]), words(parts[-1])
     said = set(words(text))
     if said.issuperset(given) == said.issuperset(family):
         return False
-    known = {*words(name), *words(query), *_PARTICLES, *_FUNCTION_WORDS, *_titles(query)}
-    for piece, after in pairwise(text.split()):
+    known = {*words(reference), *words(query), *_PARTICLES, *_FUNCTION_WORDS}
+    return any(_is_another(*each, known, query) for each in _in_place_of(given, family, text.split()))
+
+
+def _in_place_of(given: list[str], family: list[str], pieces: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pieces with a capital letter right behind the given name or right before the family name, and what they replace.
+
+    In "die Architektin Hale" none: behind an article, the piece is a noun.
+    """
+    for before, piece, after in zip(["", *pieces], pieces, pieces[1:], strict=False):
         if piece[-1] in _ENDS or not (piece[0].isupper() and after[0].isupper()):
             continue
-        other = after if words(piece) == given else piece if words(after) == family else ""
-        wanted = family if words(piece) == given else given
-        if other and known.isdisjoint(words(other)) and not _is_respelled(other, "".join(wanted)):
-            return True
-    return False
+        if words(piece) == given:
+            yield after, "".join(family)
+        elif words(after) == family and before.lower() not in _ARTICLES:
+            yield piece, "".join(given)
+
+
+def _is_another(part: str, name: str, known: AbstractSet[str], query: str) -> bool:
+    """Whether a part of a name is another one: no known word, title, word like one of the query, or other spelling."""
+    if not known.isdisjoint(words(part)) or _of_one_root(frozenset(stems_of(part)), query):
+        return False
+    return not _is_title(part, query) and not _is_respelled(part, name)
+
+
+def _name_in(reference: str, query: str) -> Sequence[str]:
+    """The parts of the only name of several parts in a text, but for those of the query and of places."""
+    parts = reference.strip(_MARKS).split()
+    if 2 <= len(parts) <= _MOST_NAMES and all(part[0].isupper() or part in _PARTICLES for part in parts):
+        return parts
+    small = STOP_WORDS | small_words_of(words(query))
+    runs: list[list[str]] = [[]]
+    for before, part in pairwise(["", *parts]):
+        is_name = part[0].isupper() and not small.issuperset(words(part)) and not _is_title(part, query)
+        if is_name and (runs[-1] or before not in _BEFORE_PLACES):
+            runs[-1].append(part.strip(_MARKS))
+        if (not is_name and part not in _PARTICLES) or part[-1] in _ENDS[1:]:
+            runs.append([])
+    asked = set(words(query))
+    several = [run for run in runs if len(run) > 1 and not asked.issuperset(words(" ".join(run)))]
+    return several[0] if len(several) == 1 else ()
+
+
+def _is_title(part: str, query: str) -> bool:
+    return not (_titles(query) | _NO_NAMES).isdisjoint(stems_of(part))
 
 
 def _is_respelled(piece: str, name: str) -> bool:
@@ -504,6 +538,23 @@ _TITLES = frozenset(
 )
 _MARKS = " .,;:!?\"'“”"
 _PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))
+_NO_NAMES = frozenset(
+    map(
+        stem,
+        words("""
+            president king queen prince princess emperor pope bishop saint sir lord lady captain general judge senator
+            chancellor minister mayor director professor doctor coach author architect engineer
+            actually probably possibly perhaps maybe apparently presumably originally
+            präsident präsidentin könig königin kaiser papst bischof richter richterin kanzler kanzlerin ministerin
+            bürgermeister bürgermeisterin direktor direktorin architekt architektin ingenieur ingenieurin trainer
+            président présidente roi reine empereur pape évêque juge ministre maire directeur directrice architecte
+            presidente presidenta rey reina papa obispo juez ministro ministra alcalde alcaldesa directora arquitecto
+        """),
+    )
+)
+"""Stems of words that stand before a family name and are often written with a capital letter."""
+_ARTICLES = frozenset(words("the der die das den dem ein eine einen einem le la un une el una"))
+_BEFORE_PLACES = frozenset(words("in at near from to im bei aus nach en dans de"))
 _ENDS = ".,;:!?"
 _FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if len(word) > 1)
 """Without letters that may be an initial."""
