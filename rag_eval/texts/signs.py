@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import lru_cache
-from itertools import chain, permutations
+from itertools import permutations
 
 from rag_eval.texts.quantities import NUMBER_WORDS, canonical_number, one_amount
-from rag_eval.texts.words import Reading, normalise, stem
+from rag_eval.texts.words import Reading, normalise, numbers, stem
 
 
 class _Sign(Enum):
@@ -33,7 +33,7 @@ def opposite_numbers(
 
     The text answers the query, and the others may do so as well.
     """
-    bounds = _opposite_bounds(text.text, [each.text for each in others], query, query if all_answer else "")
+    bounds = _opposite_bounds(text, others, query, query if all_answer else "")
     return bounds | _opposite_signs(text, others, query)
 
 
@@ -56,35 +56,50 @@ def _opposite_signs(text: Reading, others: Sequence[Reading], query: str) -> Abs
     return opposite.difference(*(_with_direction(each.text, opposite) for each in (text, *others)))
 
 
-def _opposite_bounds(text: str, others: Sequence[str], query: str, query_of_others: str) -> frozenset[str]:
+def _opposite_bounds(
+    text: Reading, others: Sequence[Reading], query: str, query_of_others: str
+) -> frozenset[str]:
     """Numbers that a text bounds or changes in one direction, and the others in the opposite one only.
 
     "Over 25" for "under 25", "down by 5%" for "up by 5%". None if one side denies, restricts or makes an exception
     that the other one does not make: "Children under 12 are free" says that those over 12 pay. A query belongs to
-    what answers it.
+    what answers it. None in a long text if the others are long, which would take too much time.
     """
-    own = _directions((text,), query) if _DIRECTS.search(normalise(text)) else {}
+    if len(text.text) > _SHORT and sum([len(each.text) for each in others]) > _MOST_CHARACTERS:
+        return frozenset()
+    shared = {number for number in numbers(text.stems) if any(number in each.stems for each in others)}
+    own = _directions((text,), query, shared) if shared else {}
     wanted = {
         number: {(_OTHER_WAY[way], turning) for way, turning in said}
         for number, said in own.items()
         if len(said) == 1 and all(way for way, _ in said)
     }
-    theirs = _directions(others, query_of_others) if wanted else {}
+    theirs = _directions(others, query_of_others, wanted.keys()) if wanted else {}
     return frozenset(number for number, said in wanted.items() if theirs.get(number) == said)
 
 
-def _directions(texts: Iterable[str], query: str) -> Mapping[str, AbstractSet[tuple[str, AbstractSet[str]]]]:
-    """By number in normal form: its directions, empty where it has none, and what words of the sentence turn them."""
+def _directions(
+    readings: Iterable[Reading], query: str, wanted: AbstractSet[str]
+) -> Mapping[str, AbstractSet[tuple[str, AbstractSet[str]]]]:
+    """By number: its directions, empty where it has none, and what words of the sentence or the query turn them."""
     found: dict[str, set[tuple[str, AbstractSet[str]]]] = {}
-    for sentence in chain.from_iterable(map(_SENTENCE_END.split, texts)):
-        normal = normalise(sentence)
-        for match in _BOUNDED.finditer(normal):
-            way, place, end = _direction(normal, match)
-            rest = f"{normal[:place]} {normal[end:]} {normalise(query)}"
+    spelled = [word for word, digits in NUMBER_WORDS.items() if digits in wanted]
+    for normal in [normalise(each.text) for each in readings if not wanted.isdisjoint(each.stems)]:
+        pattern = _BOUNDED if any(word in normal for word in spelled) else _BOUNDED_DIGITS
+        for match in pattern.finditer(normal):
             number = canonical_number(stem(match["n"]))
-            joined = one_amount((number, stem(match["power"] or "")))[0]
-            found.setdefault(joined, set()).add((way, frozenset(_TURNING.findall(rest))))
+            number = one_amount((number, stem(match["power"])))[0] if match["power"] else number
+            if number in wanted:
+                way, start, end = _direction(normal, match)
+                turning = _TURNING.findall(_around(normal, start, end) + normalise(query)) if way else ()
+                found.setdefault(number, set()).add((way, frozenset(turning)))
     return found
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The rest of the sentence with this part, as far as it is near."""
+    before = _SENTENCE_END.split(text[max(0, start - _NEAR) : start])[-1]
+    return f"{before} {_SENTENCE_END.split(text[end : end + _NEAR], maxsplit=1)[0]} "
 
 
 def _direction(normal: str, number: re.Match[str]) -> tuple[str, int, int]:
@@ -195,6 +210,10 @@ _CERTAIN = (frozenset((_Sign.BELOW,)), frozenset((_Sign.ABOVE,)))
 _OPPOSITE = tuple(permutations(_CERTAIN))
 _MOST_CHARACTERS = 2_000
 """Of texts whose signs are read."""
+_NEAR = 300
+"""Characters before and behind a number that may be of its sentence."""
+_SHORT = 200
+"""Characters of a text whose bounds are compared, however long the others are."""
 _LONGEST_SIGN = 10
 """Characters: "minus EUR "."""
 _FAR = 60
@@ -246,10 +265,12 @@ _FALLING = re.compile(
 )
 """Beginnings of words after which a number may be a loss, though it has no sign."""
 _SENTENCE_END = re.compile(r"(?<!\bmax)(?<!\bmin)[.!?;](?=\s)|[。！？।؟\n]")
-_BOUNDED = re.compile(
-    rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b)(?:\s(?P<power>(?:hundred|thousand|million|billion|"
-    r"hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b))?"
+_POWER = (
+    r"(?:\s(?P<power>(?:hundred|thousand|million|billion|hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b))?"
 )
+_BOUNDED_DIGITS = re.compile(rf"(?P<n>\d(?<![\w.,-]\d)(?:\d*+(?:[.,]\d++)*+)){_POWER}")
+"""Begins with what is searched fastest."""
+_BOUNDED = re.compile(rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b){_POWER}")
 """A number in digits or words, with its power of ten."""
 _OTHER_WAY = {"less": "more", "more": "less", "down": "up", "up": "down"}
 _LESS = (
@@ -298,12 +319,6 @@ _BOUND_BEHIND = re.compile(
     "|(?P<up>more|higher|increase|rise|growth|up|mehr|hoher|teurer|gestiegen|gewachsen|erhoht|de plus|mas))"
     r"(?!\w|\s(?:\d|to\b|or\s(?:less|more)|oder\s(?:weniger|mehr)|o\s(?:menos|mas)|ou\s(?:moins|plus)))"
 )
-_DIRECTS = re.compile(
-    rf"(?<!\w)(?:{_LESS}|{_MORE}|{_MOST}|{_LEAST}|{_DOWN}|{_UP})(?!\w)"
-    r"|\s(?:less|fewer|younger|lower|more|older|higher|lower|above|below|rise|fall|drop|growth|weniger|mehr|alter|junger|hoher|niedriger|ge\w+n"
-    r"|moins|plus|menos|mas)(?!\w)"
-)
-"""Told fast: a text without any has no direction."""
 _TURNING = re.compile(
     r"(?<!\w)(?:no|not|never|none|nobody|nor|neither|cannot|without|except\w*|unless|only|free|exempt\w*|excluded|forbidden"
     r"|prohibited|banned|otherwise|instead|half|reduced|discount\w*"

@@ -454,14 +454,16 @@ def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
 
 def _clauses(text: str) -> Iterator[str]:
     """The text cut at marks and words such as "and", if there is a verb that may open a question on either side."""
-    clause = ""
+    clause: list[str] = []
+    has_verb = False
     for part in _BETWEEN_CLAUSES.split(text):
-        if _has_verb(clause) and _has_verb(part):
-            yield clause
-            clause = part
-        else:
-            clause = f"{clause} {part}".strip()
-    yield clause
+        is_clause = _has_verb(part)
+        if has_verb and is_clause:
+            yield " ".join(clause)
+            clause = []
+        clause.append(part)
+        has_verb = has_verb or is_clause
+    yield " ".join(clause)
 
 
 def _has_verb(text: str) -> bool:

@@ -99,6 +99,8 @@ def says_not_given(response: Reading, query: str, chunks: Iterable[str], referen
     Not to a query for yes or no, and not if the ground truth denies something, or a sentence of the chunks with half of
     its words does: "The cause of the disease is unknown." may be what they say.
     """
+    if len(response.text) > _WITHIN:
+        return False
     written = normalise(response.text)
     match = _NOT_GIVEN.search(written) or _NOT_GIVEN_FIRST.match(written)
     if match is None or len(sentences(response.text)) > 1 or polar_stems(query):
