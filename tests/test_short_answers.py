@@ -790,6 +790,8 @@ def test_a_clause_of_a_longer_answer_addresses_the_query_by_its_source(
         ("What is the budget?", "The budget is 2.5 million euros.", "€2.5m", "The budget is 2.5 euros."),
         ("What did it cost?", "It cost 12 billion dollars.", "12 billion dollars", "12 dollars"),
         ("How far is the lake?", "The lake is 15 kilometres away.", "15 km", "15 metres"),
+        ("How far is the lake?", "The lake is 15 kilometres away.", "15 km", "15 hours"),
+        ("What is the discount?", "The discount is 5 percent.", "5%", "5 euros"),
         ("How deep is the well?", "The well is 3 km deep.", "three kilometres", "three metres"),
         ("Wie viel kostet die Brücke?", "Die Brücke kostet 12 Millionen Euro.", "12 Mio. €", "12 Euro"),
         ("Combien coûte le pont ?", "Il coûte 2 milliards d'euros.", "2 milliards", "2 euros"),
@@ -808,6 +810,7 @@ def test_an_amount_with_another_scale_or_unit_is_as_wrong_as_another_number(
 def test_a_number_that_the_chunks_also_have_without_a_unit_has_no_other_unit() -> None:
     chunk = "Steps: 15. Height in cm: 15. The tower is 15 m high."
     assert values("How high is it?", "15 cm", None, chunk)["faithfulness"] == 1.0
+    assert values("How long is it?", "5 m", None, "It takes 5 minutes.")["faithfulness"] == 1.0
     assert values("How long is it?", "5 minutes", None, "It is 5 minutes 30 long.")["faithfulness"] == 1.0
 
 
@@ -847,6 +850,7 @@ def test_an_amount_with_the_opposite_bound_or_direction_is_wrong(
         ("Who must pay?", "Entry is free for children under 12.", "Those over 12."),
         ("Who may enter?", "People under 18 are not admitted.", "Only people over 18."),
         ("How old must I be?", "Entry from 18 years.", "At least 18."),
+        ("Who passes?", "A score below 50 fails.", "Those over 50."),
         ("How many seats are there?", "There are 200 seats.", "Up to 200."),
         ("What do adults pay?", "Those under 12 pay 3 euros. Those over 12 pay 5.", "Over 12: 5 euros."),
         ("How long is the walk?", "It is a 5 min walk.", "Under 5 minutes."),

@@ -89,23 +89,26 @@ def restated(text: str, others: Sequence[str], missing: AbstractSet[str]) -> fro
 
 
 def in_other_units(text: str, others: Sequence[str]) -> frozenset[str]:
-    """Numbers of a text that the others only have with another unit of the same dimension: 15 of "15 m" for "15 km"."""
+    """Numbers of a text that the others only have with other units: 15 of "15 m" for "15 km"."""
     own = [(each, number) for each in amounts(text) if (number := _measured_number(each))]
     theirs = list(chain.from_iterable(map(amounts, others))) if own else []
     known = _all_values(theirs)
     return frozenset(
         number
         for amount, number in own
-        if known.isdisjoint(amount.values) and _has_unit_everywhere(number, _dimensions(amount), theirs)
+        if known.isdisjoint(amount.values) and _has_other_unit_everywhere(amount, number, theirs)
     )
 
 
-def _has_unit_everywhere(number: str, dimensions: AbstractSet[str], listed: Sequence[Amount]) -> bool:
-    """Whether the number is in the amounts, and nowhere without a unit of the dimensions."""
+def _has_other_unit_everywhere(amount: Amount, number: str, listed: Sequence[Amount]) -> bool:
+    """Whether the number is among the listed amounts, and nowhere without a unit that is surely another one.
+
+    A single letter may be short for a unit of another dimension: "5 m" for minutes.
+    """
     n_places = sum(number in _stems(each.text) for each in listed if _dimensions(each) == {_NUMBER})
-    measured = [
-        each for each in listed if dimensions & _dimensions(each) and _measured_number(each) == number
-    ]
+    measured = [each for each in listed if _measured_number(each) == number]
+    if _SHORT_UNIT.search(" ".join(each.text for each in (amount, *measured))):
+        measured = [each for each in measured if _dimensions(each) & _dimensions(amount)]
     return 0 < n_places <= len(measured)
 
 
@@ -431,7 +434,7 @@ def _code(match: re.Match[str]) -> Iterator[_Value]:
 _NUMBER, _PERCENT, _MONEY = "number", "percent", "money"
 _LOOSE = frozenset((_NUMBER, "time", "code", "rank"))
 """Dimensions of mere numbers."""
-_WITH_UNITS = frozenset(("mass", "length", "volume", "span", "memory", "heat", _MONEY))
+_WITH_UNITS = frozenset(("mass", "length", "volume", "span", "memory", "heat", _MONEY, _PERCENT))
 """Dimensions of which a number says nothing without its unit."""
 _HUNDRED = 100
 _DAY = 24 * 60
@@ -505,6 +508,7 @@ _DIGIT = re.compile(rf"\d|[½¼¾]|{NUMERAL.pattern}")
 _LETTERS = re.compile("[a-z]+")
 _DIGITS = re.compile(r"\d+")
 _POWER = re.compile("1(?:000){1,3}")
+_SHORT_UNIT = re.compile(r"\d\s?[^\W\d_](?!\w)")
 _CODE = re.compile(r"(?<![^\W_])[a-z]{2,20}[-_]?\d{1,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])")
 """A word of letters and digits: not "5kg" or "3rd". Of a single letter and digits, the words have one stem anyway."""
 _MAY_BE_CODE = re.compile(r"\d(?<=[^\W\d_][^\W\d_]\d)|\d(?<=[^\W\d_][-_]\d)")

@@ -322,6 +322,7 @@ _BOUND_BEHIND = re.compile(
 _TURNING = re.compile(
     r"(?<!\w)(?:no|not|never|none|nobody|nor|neither|cannot|without|except\w*|unless|only|free|exempt\w*|excluded|forbidden"
     r"|prohibited|banned|otherwise|instead|half|reduced|discount\w*"
+    r"|off|closed?s?|shut|stop\w*|fail\w*|refus\w*|reject\w*|ineligible|illegal|geschlossen|abgelehnt|ferm\w*|cerrad\w*"
     r"|nicht|kein\w*|nie|ohne|ausser|ausgenommen|nur|erst|frei|kostenlos|gratis|befreit|verboten|sonst|halb\w*|ermassigt\w*"
     r"|ne|pas|sans|sauf|seul\w*|uniquement|gratuit\w*|interdit\w*|exclu\w*|reduit\w*"
     r"|sin|nunca|salvo|excepto|solo|solamente|exent\w*|prohibid\w*|reducid\w*)(?!\w)|n't(?!\w)|(?<!\w)n'"

@@ -120,8 +120,8 @@ class _SentenceSupport:
             )
         if different := self.grounding.missing & self.different:
             reasons.append(f"different in the chunks: {quote(self.sentence, different)}")
-        if self.elsewhere:
-            reasons.append(f"in another sentence of the chunks: {quote(self.sentence, self.elsewhere)}")
+        if elsewhere := self.elsewhere - self.different:
+            reasons.append(f"in another sentence of the chunks: {quote(self.sentence, elsewhere)}")
         if self.faults.denials:
             reasons.append("negated here, but not in the chunks")
         if self.faults.omissions:
