@@ -358,10 +358,11 @@ class ColumnNames(_Frozen):
 
     query: Header = ""
     reference: Header = ""
-    context: Header = ""
+    context: Headers = ()
+    """Retrieved chunks; a header that names a bot is that bot's."""
     passage: Header = ""
     """A context with one passage in each row."""
-    history: Header = ""
+    history: Headers = ()
     """Earlier turns of the conversation."""
     bots: Headers = ()
     """Columns of responses, as well as those with the prefix."""
@@ -372,7 +373,7 @@ class ColumnNames(_Frozen):
     conversation: Header = ""
     """The column with the id of the conversation."""
     gold_docs: Header = ""
-    retrieved_docs: Header = ""
+    retrieved_docs: Headers = ()
     latency: Headers = ()
     """Latency of each bot; a header names the bot unless there is one column of responses."""
     latency_unit: Unit = ""

@@ -1,6 +1,7 @@
 """What the columns of a table are, and what somebody says that they are, with --map or in [columns]."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -23,6 +24,7 @@ from rag_eval.tables.names import (
     RESPONSE,
     RETRIEVED,
     UNUSED,
+    context_with_number,
     folded,
     nearest,
     squeezed,
@@ -242,6 +244,18 @@ def unused_amounts(use: ColumnUse) -> str:
     )
 
 
+JOIN_CONTEXTS = (
+    "to use the texts of several columns as one context, join them in one column, with || between the chunks"
+)
+
+
+def parts_of_context(uses: Collection[ColumnUse]) -> list[ColumnUse]:
+    """The columns without a use whose names differ only in the number behind a name of a context."""
+    names = [(context_with_number(use.header), use) for use in uses if not use.is_used]
+    count = Counter(name for name, _ in names)
+    return [use for name, use in names if name and count[name] > 1]
+
+
 def listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:
     more = len(uses) - MOST_NAMED
     names = [str(use) for use in islice(uses, MOST_NAMED)]
@@ -252,8 +266,9 @@ MOST_NAMED = 40
 """Columns in one message."""
 
 
-_SEVERAL = {"bot": "bots", "latency": "latency", "cost": "cost", "ignore": "ignore"}
-"""Roles of any number of columns, with the key of [columns] for them."""
+_OF_EACH_BOT = ("context", "history", "retrieved_docs", "latency", "cost")
+_SEVERAL = {"bot": "bots", **{role: role for role in _OF_EACH_BOT}, "ignore": "ignore"}
+"""Roles that several columns may have, with the key of [columns] for them."""
 
 
 def parse_map(entries: Sequence[str]) -> dict[str, str | tuple[str, ...]]:

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from rag_eval.errors import TableError, first_of
 from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
 from rag_eval.tables.columns import (
+    JOIN_CONTEXTS,
     LONG,
     OF_NO_BOT,
     ONE,
@@ -21,6 +22,7 @@ from rag_eval.tables.columns import (
     Problem,
     listed,
     map_option,
+    parts_of_context,
     unused_amounts,
 )
 from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
@@ -45,15 +47,20 @@ from rag_eval.tables.names import (
     UNUSED,
     after_prefix,
     called,
+    context_with_number,
     folded,
+    halves_of,
     is_conversation,
+    is_label,
     is_no_bot,
     is_passage,
     joins_by_bar,
     likely_bots,
     meaning_of,
+    speaks_of_sources,
     spendings_of,
     squeezed,
+    without_answer,
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
@@ -83,8 +90,8 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
         *map(Problem, wrongly_named),
         *missing_roles(uses, claims, asked, rows, kept.values()),
         *map(Problem, _contradictions(uses, claims, asked)),
-        *map(Problem, _too_many(uses, claims)),
-        *map(Problem, _no_bots(uses, claims, asked)),
+        *map(Problem, _too_many(uses, claims, asked)),
+        *map(Problem, _no_bots(uses, claims, asked, rows)),
         *map(Problem, _ambiguous_labels(uses, asked.criteria)),
         *map(Problem, unknown),
     ]
@@ -231,10 +238,13 @@ def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
     bots = dict.fromkeys(use.bot for use in uses.values() if use.role == RESPONSE and use.bot)
     named = ", ".join(f"'{bot[:60]}'" for bot in islice(bots, 10))
     rename = f" To use it for one bot, rename it: the bots are called {named}." if len(bots) > 1 else ""
+    parts = parts_of_context(uses.values())
     for use in uses.values():
         if asked.gives("ignore", use.header):
             continue
-        if use.role.endswith(OF_NO_BOT):
+        if use in parts and use.role == CONTEXT + OF_NO_BOT:
+            yield f"Column {use} looks like a part of the context and was not used; {JOIN_CONTEXTS}."
+        elif use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
             sentence = (
@@ -279,29 +289,46 @@ def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]
         )
 
 
-def _no_bots(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
+def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Iterator[str]:
     """Columns with the prefix of a bot whose names say that they are about a bot, or about another one's responses."""
     bots = {use.bot: use for use in _claiming(RESPONSE, uses, claims) if use.bot}
+    places = {use.bot: index for index, use in uses.items() if use.role == RESPONSE and use.bot}
+    names = {without_answer(bot): bot for bot in bots} | {folded(bot): bot for bot in bots}
     unused = (meaning_of(use.header, has_prefixed=False) for use in uses.values() if use.role == UNUSED)
     has_context = any(role == CONTEXT for role, *_ in claims)
     has_response = any(meaning and meaning.role == RESPONSE for meaning in unused)
     for name, use in bots.items():
-        # Most names end otherwise, and then there is nothing to look for.
-        last = folded(name).rpartition(" ")[2]
-        if not is_no_bot(last) or asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
+        if asked.gives("bot", use.header) or not bot_of(use.header, asked.prefix):
             continue
-        others = (other for other in bots if other != name and is_no_bot(after_prefix(name, f"{other}_")))
-        whose = next(others, "")
-        meaning = None if whose else meaning_of(name, has_prefixed=True)
-        is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
-        if not whose and not (is_no_bot(name) and (has_response or (is_context and len(bots) > 1))):
-            continue
-        roles = [WORDS[meaning.role]] if meaning and meaning.role in WORDS else []
-        options = ", ".join(map_option(use, role) for role in (*roles, "ignore"))
-        yield (
-            f"column {use} does not look like the responses of a bot, but like something about {whose or 'one'}; "
-            f"add {options}, or {map_option(use, 'bot')} if it does contain responses"
-        )
+        its = ((what, names[rest]) for what, rest in halves_of(name) if names.get(rest, name) != name)
+        about, whose = next(its, ("", ""))
+        if whose and _is_about(about, places[name], places[whose], rows):
+            join = f"; {JOIN_CONTEXTS}" if context_with_number(about) else ""
+            roles = [] if join or not speaks_of_sources(about) else [WORDS[CONTEXT]]
+            yield _no_bot(use, whose, roles) + join
+        elif is_no_bot(name):
+            meaning = meaning_of(name, has_prefixed=True)
+            is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
+            if has_response or (is_context and len(bots) > 1):
+                yield _no_bot(use, "one", [WORDS[meaning.role]] if meaning and meaning.role in WORDS else [])
+
+
+def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
+    """Whether what follows the name of a bot says that a column has something about its responses, in column `other`.
+
+    A variant of a bot may have any name as long as its texts are like those of the bot.
+    """
+    if is_no_bot(name) or context_with_number(name):
+        return True
+    return is_label(name) and not rows.is_blank(index) and not rows.are_like(index, other)
+
+
+def _no_bot(use: ColumnUse, whose: str, roles: Sequence[str]) -> str:
+    options = ", ".join(map_option(use, role) for role in (*roles, "ignore"))
+    return (
+        f"column {use} does not look like the responses of a bot, but like something about {whose}; add {options}, or "
+        f"{map_option(use, 'bot')} if it does contain responses"
+    )
 
 
 def _claiming(role: str, uses: _Uses, claims: _Claims) -> list[ColumnUse]:
@@ -309,7 +336,7 @@ def _claiming(role: str, uses: _Uses, claims: _Claims) -> list[ColumnUse]:
     return [uses[index] for claim, indexes in claims.items() if claim[0] == role for index in indexes]
 
 
-def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
+def _too_many(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
     """Bots beyond the bounds, and roles that several columns claim."""
     bots = list(dict.fromkeys(use.bot for use in _claiming(RESPONSE, uses, claims) if use.bot))
     if len(bots) > MAX_BOTS:
@@ -323,22 +350,36 @@ def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
     for (role, bot, metric), indexes in claims.items():
         if len(indexes) == 1:
             continue
-        first, word, choice = uses[indexes[0]], WORDS.get(role, ""), ""
-        headers = {uses[index].header for index in indexes}
-        if len(headers) < len(indexes):  # no option tells one from the other
-            own = next((use.bot for use in uses.values() if use.role == RESPONSE and use.bot), "")
-            choice = (
-                f"; one that is of a single bot is called like Context_{own}"
-                if role == CONTEXT and own
-                else ""
-            )
-        elif word and not bot and not metric:
-            choice = (
-                f", or choose one with {map_option(first, word)} ({word} = {first.header[:60]} in [columns])"
-            )
-        names = listed([uses[index] for index in indexes], " and ")
+        its = [uses[index] for index in indexes]
+        names = listed(its, " and ")
         whose = (f" for {metric}" if metric else "") + (f" of bot '{bot}'" if bot else "")
-        yield f"columns {names} could each be the {role}{whose}; rename or remove all but one{choice}"
+        word = "" if metric else WORDS.get(role, "")
+        if role in _OF_EACH_BOT and all(asked.gives(word, use.header) for use in its):
+            keep = f"keep {map_option(its[0], word)} ({word} = {its[0].header[:60]} in [columns])"
+            name = "" if bot else ", and for a column of one bot write the bot's name in the header"
+            join = f"; {JOIN_CONTEXTS}" if role == CONTEXT else ""
+            yield f"columns {names} cannot each be the {role}{whose or ' of all bots'}; {keep}{name}{join}"
+        else:
+            choice = _choice(role, bot, word, its, uses)
+            yield f"columns {names} could each be the {role}{whose}; rename or remove all but one{choice}"
+
+
+_OF_EACH_BOT = (CONTEXT, HISTORY, RETRIEVED)
+"""Roles that somebody may give to a column of each bot, or to one of all bots."""
+
+
+def _choice(role: str, bot: str | None, word: str, its: Sequence[ColumnUse], uses: _Uses) -> str:
+    """How to say which of several columns has a role; '' for no way."""
+    if len({use.header for use in its}) < len(its):  # no option tells one from the other
+        own = next((use.bot for use in uses.values() if use.role == RESPONSE and use.bot), "")
+        return (
+            f"; one that is of a single bot is called like Context_{own}" if role == CONTEXT and own else ""
+        )
+    if word and not bot:
+        return f", or choose one with {map_option(its[0], word)} ({word} = {its[0].header[:60]} in [columns])"
+    if bot and role == CONTEXT:
+        return f", or leave one out with {map_option(its[-1], 'ignore')}; {JOIN_CONTEXTS}"
+    return ""
 
 
 def _ambiguous_labels(uses: _Uses, criteria: Collection[str]) -> Iterator[str]:

@@ -257,6 +257,7 @@ _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrieve
 
 _GAPS = rf"\s{UNSEEN_SPACES}"
 _SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
+_NUMBERED = re.compile(rf"(.*[^\d\W]){_SEPARATORS}*\d{{1,2}}")
 _PATH = re.compile(r"[^\W.][^.\s]*(?:\.[^.\s]+)+")
 _WRAPPINGS = frozenset(("content", "text", "value", "pagecontent"))
 """Last parts of a path that say only that it is a text."""
@@ -369,11 +370,24 @@ def is_answer(header: str) -> bool:
 
 def without_answer(header: str) -> str:
     """What is left of the name of a bot's responses, such as `Atlas answer`; '' where it is nothing else."""
+    return next((rest for what, rest in halves_of(header) if what in _RESPONSES), "")
+
+
+def halves_of(header: str) -> Iterator[tuple[str, str]]:
+    """The ways to read a name as two, folded: what a column has, and whose that is; the longest owner first."""
     words = folded(header).split()
-    for first, rest in ((words[:1], words[1:]), (words[-1:], words[:-1])):
-        if rest and first[0] in _RESPONSES:
-            return " ".join(rest)
-    return ""
+    for count in range(1, min(len(words), _MOST_WORDS + 1)):
+        for what, rest in ((words[:count], words[count:]), (words[-count:], words[:-count])):
+            owner = " ".join(rest).strip(_COLONS)
+            inside = _IN_NOTHING_ELSE.fullmatch(owner)  # as in `Sources (Atlas)`
+            yield " ".join(what).strip(_AROUND), inside[1] if inside else owner
+
+
+_MOST_WORDS = 5
+"""In what a column has."""
+_COLONS = " :"
+_IN_NOTHING_ELSE = re.compile(r"[(\[]([^()\[\]]+)[)\]]")
+_AROUND = f"{_COLONS}()[]"
 
 
 def may_be_truth(header: str) -> bool:
@@ -416,6 +430,23 @@ def is_chat(header: str) -> bool:
 def is_conversation(header: str) -> bool:
     """Whether the name is that of an id of a conversation, in a table of which each row is a message."""
     return _unaccented(squeezed(header.rpartition(".")[2])) in _OF_CONVERSATIONS
+
+
+def speaks_of_sources(name: str) -> bool:
+    """Whether a part of a name speaks of what was retrieved, or of what was said before."""
+    meaning = meaning_of(name, has_prefixed=True)
+    return (
+        (meaning is not None and meaning.role in (CONTEXT, RETRIEVED, HISTORY))
+        or not _SOURCES.keys().isdisjoint(_words_of(name))
+        or likely_role(name, (CONTEXT, RETRIEVED)) != ""
+    )
+
+
+def context_with_number(name: str) -> str:
+    """Of a name of a context with a number behind it, as `Context 1`, what it is without it; '' for any other name."""
+    found = _NUMBERED.fullmatch(name)
+    meaning = meaning_of(found[1], has_prefixed=True) if found else None
+    return found[1] if found and meaning and meaning.role == CONTEXT else ""
 
 
 def is_passage(header: str) -> bool:
@@ -518,6 +549,11 @@ def spendings_of(header: str) -> list[Spending]:
     found = _IN_BRACKETS.fullmatch(header)
     name, unit = (found[1], found[2].strip()) if found else (header, "")
     readings = _spendings(folded(name), unit, 1)
+    if inside := _BRACKETS_INSIDE.fullmatch(header):  # as in `Latency (s) - Atlas`
+        rest = f"{inside[1]} {inside[3]}"
+        readings += [
+            each for each in _spendings(folded(rest), inside[2], 1) if unit_named(each.role, inside[2])
+        ]
     if not _PATH.fullmatch(name):
         return readings
     *parents, leaf = name.split(".")
@@ -531,6 +567,7 @@ def spendings_of(header: str) -> list[Spending]:
 
 
 _IN_BRACKETS = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]\s*", re.DOTALL)
+_BRACKETS_INSIDE = re.compile(r"(.*\S)\s*[(\[]\s*([^()\[\]]{1,20}?)\s*[)\]][\s:]*(\S.*)", re.DOTALL)
 _LONGEST_NAME = 1_100
 """Characters: those of the longest bot, of a quantity and of a unit."""
 _OF_JUDGES = ("grading", "judge", "eval", "assert", "metric", "score")
@@ -675,10 +712,20 @@ _ABOUT = _with_plurals(
         "context", "passage", "chunk", "document", "doc", "retrieved", "retrieval", "evidence", "snippet",
         "description", "metadata", "info", "data", "hash", "distractor", "negative", "hint", "paraphrase", "keyword",
         "embedding", "difficulty", "level", "split", "comparison", "compared", "difference", "diff", "mood", "emotion",
-        "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege",
+        "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege", "thumb", "vote", "quality", "helpfulness",
+        "groundedness",
     )
 )  # fmt: skip
 """Words for what is known about a bot, a response or a query: `Model_Version`, `gpt4_score`, `Llama_prompt`."""
+
+
+_SOURCES = _with_plurals(
+    (
+        "source", "document", "doc", "evidence", "snippet", "excerpt", "citation", "reference", "page", "article",
+        "history", "turn", "message", "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege", "verlauf",
+    )
+)  # fmt: skip
+"""Words for what was retrieved or said before, in the name of a column that somebody says to have that."""
 
 
 _NO_NAME = _with_plurals(
@@ -696,6 +743,11 @@ def is_no_bot(name: str) -> bool:
     """Whether a name of a bot has nothing but words for what is known about one."""
     words = _words_of(name)
     return bool(words) and _NO_NAME.keys() >= {*words}
+
+
+def is_label(name: str) -> bool:
+    """Whether what follows the name of a bot speaks of something that is known about its responses."""
+    return is_about(name) or not _SYSTEMS.keys().isdisjoint(_words_of(name))
 
 
 def likely_bots(headers: Mapping[int, str], prefix: str) -> dict[int, str]:

@@ -28,11 +28,13 @@ from rag_eval.tables.names import (
     after_prefix,
     field_with,
     folded,
+    halves_of,
     is_about,
     is_chat,
     meaning_of,
     names_bots,
     nearest,
+    speaks_of_sources,
     spendings_of,
     squeezed,
     without_answer,
@@ -96,6 +98,7 @@ def column_uses(
     _take_own_names(columns.values(), asked)
     _take_meanings(columns.values())
     _name_bots(columns.values(), asked)
+    _take_own_contexts(columns.values(), asked.prefix)
     _take_siblings(columns.values())
     problems += _take_spending(columns, asked, why_no_amounts)
     owners = _owners(columns, asked.prefix)
@@ -189,16 +192,55 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
     _take_fields(free)
     owners = [each.owner for each in free if each.role == RESPONSE]
     owners += [each.header for each in columns if each.given and each.given.role == "bot"]
-    bots = {name for owner in owners for name in _short_and_whole(owner, asked.prefix)}
-    loose = _loose_names(owners, asked.prefix)
+    bot_called = _bots_by_name(owners, asked.prefix)
+    for each in columns:
+        if each.given and each.given.role != "passage" and each.role in (CONTEXT, RETRIEVED, HISTORY):
+            halves = () if meaning_of(each.header, has_prefixed=True) else halves_of(each.header)
+            each.owner = next(
+                (rest for what, rest in halves if speaks_of_sources(what) and bot_called(rest)), ""
+            )
     for each in free:
-        is_of_one = _short_and_whole(each.owner, asked.prefix) & bots or _loosely(
-            each.owner, loose, asked.prefix
-        )
+        is_of_one = bot_called(each.owner)
         is_of_none = each.role in _OF_BOTS.values() and not is_of_one
         means_another = meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES
         if is_of_none and (means_another or each.role == HISTORY):
             each.role, each.owner = UNUSED, ""
+
+
+def _bots_by_name(owners: Collection[str], prefix: str) -> Callable[[str], str]:
+    """Tells which of the bots has a name, or nearly has it; '' for none."""
+    bots = {name: owner for owner in reversed([*owners]) for name in _short_and_whole(owner, prefix)}
+    loose = _loose_names(owners, prefix)
+
+    def bot_called(name: str) -> str:
+        found = next((bots[each] for each in _short_and_whole(name, prefix) if each in bots), "")
+        return found or _loosely(name, loose, prefix)
+
+    return bot_called
+
+
+def _take_own_contexts(columns: Collection[_Column], prefix: str) -> None:
+    """What was retrieved for one bot, by other names than ours before or after that of the bot, as `chunks_A`.
+
+    They count only for a bot that has no column with one of ours; and of several, those that say the most.
+    """
+    bot_called = _bots_by_name([each.owner for each in columns if each.role == RESPONSE], prefix)
+    taken = {(each.role, bot) for each in columns if each.owner and (bot := bot_called(each.owner))}
+    found: dict[tuple[str, str], list[tuple[Meaning, _Column, str]]] = defaultdict(list)
+    for each in columns:
+        is_free = not each.given and not meaning_of(each.header, has_prefixed=True)
+        is_open = each.role in (UNUSED, RESPONSE) or (each.role == CONTEXT and not bot_called(each.owner))
+        name = each.owner if each.role == RESPONSE else each.header
+        for what, rest in halves_of(name) if is_free and is_open else ():
+            meaning = meaning_of(what, has_prefixed=True)
+            if meaning and meaning.role in (CONTEXT, RETRIEVED) and (bot := bot_called(rest)):
+                found[meaning.role, bot].append((meaning, each, rest))
+                break
+    for claim in found.keys() - taken:
+        best = min(meaning.rank for meaning, _, _ in found[claim])
+        for meaning, each, rest in found[claim]:
+            if meaning.rank == best:
+                each.role, each.owner, each.why = meaning.role, rest, ""
 
 
 def _take_fields(columns: Collection[_Column]) -> None:
@@ -273,7 +315,9 @@ def _take_meanings(columns: Collection[_Column]) -> None:
 
     A role that somebody gave to a column is taken, so that no name means it any more.
     """
-    taken = {each.role: each.header for each in columns if each.given and each.role != UNUSED}
+    taken = {
+        each.role: each.header for each in columns if each.given and each.role != UNUSED and not each.owner
+    }
     has_prefixed = any(each.role == RESPONSE and not each.given for each in columns)
     found: dict[str, list[tuple[Meaning, _Column]]] = defaultdict(list)
     for each in columns:

@@ -226,7 +226,9 @@ class RowReader:
         self._take_failures(number, texts, missing)
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
-        documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
+        documents = [
+            self._parsed(number, index, texts[index], self._ids_of(index)) for index in self._documents
+        ]
         chunks = {index: each.chunks for index, each in zip(self._contexts, contexts, strict=True)}
         given = {bot: index for bot, index in columns.responses.items() if index not in missing}
         for bot, index in given.items():
@@ -449,10 +451,21 @@ class RowReader:
         kind = _ONE_PASSAGE if self._has_passages and found.kind == JSON_LIST else found.kind
         return _Context(found.chunks, found.dropped, kind, ids, is_broken)
 
-    def _ids(self, text: str) -> tuple[str, ...]:
-        ids = parse_documents(text)
-        self._room.take(_PART_SIZE * len(ids))
-        return ids
+    def _ids_of(self, index: int) -> Callable[[str], tuple[str, ...]]:
+        """Reads a cell of the column. Retrieved documents may as well be texts."""
+
+        def read(text: str) -> tuple[str, ...]:
+            try:
+                ids = parse_documents(text)
+            except (ValueError, InputError) as error:
+                if index not in self.columns.retrieved.values() or self._contexts:
+                    raise
+                context = map_option(self.columns.used[index], "context")
+                raise InputError(f"{error}; if the column contains texts, add {context}") from None
+            self._room.take(_PART_SIZE * len(ids))
+            return ids
+
+        return read
 
     def _labels(self, number: int, texts: Mapping[int, str]) -> list[list[Any]]:
         """What people said about the row: bot, metric and value, the first two by position."""

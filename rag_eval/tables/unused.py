@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rag_eval.errors import first_of
 from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.columns import (
+    JOIN_CONTEXTS,
     LONG,
     MOST_NAMED,
     ONE,
@@ -23,6 +24,7 @@ from rag_eval.tables.columns import (
     listed,
     map_entry,
     map_option,
+    parts_of_context,
 )
 from rag_eval.tables.input_files import MAX_BOT_NAME
 from rag_eval.tables.names import (
@@ -466,6 +468,7 @@ class UnusedColumns:
         self._looked_at = _free(columns.uses, asked)
         others = next(iter(columns.responses.values()), None)
         self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
+        self._parts = parts_of_context(self._looked_at.values())
         self._turns = {index: _TurnCount() for index, use in self._looked_at.items() if use.why == FEW_TURNS}
 
     def counted(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
@@ -494,6 +497,10 @@ class UnusedColumns:
             return self._sentence(use, "looks like the responses of a bot and was not used", [RESPONSE])
         if not self._rows.seen(index).lengths:
             return ""
+        if CONTEXT in missing and use in self._parts:
+            return self._sentence(
+                use, f"looks like a part of the context and was not used; {JOIN_CONTEXTS}", []
+            )
         problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
         return self._sentence(use, problem, roles) if problem else ""
 
