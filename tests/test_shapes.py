@@ -2748,7 +2748,7 @@ def test_a_line_can_be_read_alone() -> None:
         (["Query", "Bot_A", "Bot_A_Rating", "Bot_A_comments"], ["Bot_A_Rating", "Bot_A_comments"], "ignore"),
         (["Query", "Bot_A", "Bot_A_tokens", "Bot_A_cost"], ["Bot_A_tokens"], "ignore"),
         (["Query", "Bot Answer", "Bot Context"], ["Bot Context"], "context"),
-        (["Query", "Bot_ID", "Response"], ["Bot_ID"], "ignore"),
+        (["Query", "Bot_URL", "Response"], ["Bot_URL"], "ignore"),
     ],
 )
 def test_a_column_about_a_bot_is_judged_as_one_only_if_somebody_says_so(

@@ -56,6 +56,7 @@ from rag_eval.tables.names import (
     is_passage,
     joins_by_bar,
     likely_bots,
+    may_name_bots,
     meaning_of,
     speaks_of_sources,
     spendings_of,
@@ -81,6 +82,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     uses, wrongly_named = column_uses(place, header, asked, rows.why_no_amounts)
     has_ids = any(use.role == CONVERSATION for use in uses.values())
     uses = {index: _with_turns(use, index, rows, asked, has_ids=has_ids) for index, use in uses.items()}
+    uses = _with_names_of_bots(uses, rows, asked)
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
         if use.is_used and use.role != ID:
@@ -125,6 +127,28 @@ def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked, *, ha
     if is_conversation(use.header) and use.bot is None and not has_ids and rows.are_ids(index):
         return replace(use, role=CONVERSATION)
     return replace(use, role=UNUSED, bot=None, why=FEW_TURNS)
+
+
+def _with_names_of_bots(uses: _Uses, rows: FirstRows, asked: Asked) -> dict[int, ColumnUse]:
+    """The uses, if a column may have the names of bots by its name and has them by its cells.
+
+    Of several that is the first one whose cells tell apart the rows of a query.
+    """
+    found = [
+        index for index, use in uses.items() if use.role == BOT and not asked.gives("bot_name", use.header)
+    ]
+    if not found or not all(may_name_bots(uses[index].header) for index in found):
+        return {**uses}
+    may_be = [
+        index
+        for index, use in uses.items()
+        if use.role in (BOT, UNUSED) and may_name_bots(use.header) and not asked.gives("ignore", use.header)
+    ]
+    query = next((index for index, use in uses.items() if use.role == QUERY), None)
+    chosen = next((index for index in (*found, *may_be) if rows.tell_apart(index, query)), None)
+    why = f"'{uses[chosen].header}' is the {BOT}" if chosen is not None else ""
+    others = {index: replace(uses[index], role=UNUSED, why=why) for index in may_be if index != chosen}
+    return {**uses, **others} | ({} if chosen is None else {chosen: replace(uses[chosen], role=BOT, why="")})
 
 
 def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:

@@ -166,6 +166,11 @@ ANSWER_ENDS = ("answer", "response", "output", "prediction")
 """What further names of responses end with."""
 BOTS = ("bot", "model", "system", "provider", "bot_name", "model_name", "system_name")
 """Names of a column that names the bot of each row."""
+MORE_BOTS = (
+    "llm_name", "llm", "llm_model", "chatbot_name", "chatbot", "assistant_name", "assistant", "model_id", "bot_id",
+    "bot_version", "model_version",
+)  # fmt: skip
+"""Further names of such a column. They count where no column has one of those, and where rows of one query show it."""
 IDS = (
     "query_id", "question_id", "qid", "query_run", "id", "task_id", "test_idx", "example_id", "sample_id",
 )  # fmt: skip
@@ -346,7 +351,7 @@ def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
             return Meaning(REFERENCE, (1, depth, int(is_result)))
         return Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS) + is_result))
     if role := _OF_ROWS.get(name, ""):
-        return Meaning(role, (0, depth, 0))
+        return Meaning(role, (0, depth, _MORE_BOTS.get(name, 0)))
     if role := _ABROAD.get(_unaccented(name), ""):
         return Meaning(role, (2, depth, 0))
     return None
@@ -398,6 +403,11 @@ def may_be_truth(header: str) -> bool:
 def names_bots(header: str) -> bool:
     """Whether the whole name says that the column has the name of each row's bot."""
     return squeezed(header) in _BOTS
+
+
+def may_name_bots(header: str) -> bool:
+    """Whether the whole name says so where the rows of one query have different cells."""
+    return squeezed(header) in _MORE_BOTS
 
 
 def names_errors(header: str) -> bool:
@@ -477,10 +487,11 @@ def _squeezed_all(names: Iterable[str]) -> frozenset[str]:
 _ROLES = {squeezed(name): role for names in (FIRST, SECOND) for role, its in names.items() for name in its}
 _FIRST = _squeezed_all(name for names in FIRST.values() for name in names)
 _ANSWERS, _BOTS = _squeezed_all(ANSWERS), _squeezed_all(BOTS)
+_MORE_BOTS = {squeezed(name): place for place, name in enumerate(MORE_BOTS, 1)}
 _OF_ROWS = {
     **dict.fromkeys(_squeezed_all(IDS), ID),
     **dict.fromkeys(_squeezed_all(CONVERSATIONS), CONVERSATION),
-    **dict.fromkeys(_BOTS, BOT),
+    **dict.fromkeys((*_BOTS, *_MORE_BOTS), BOT),
 }
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
 _TRUTHS = frozenset((

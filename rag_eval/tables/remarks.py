@@ -222,7 +222,8 @@ class Repeats:
         self._hashes.append(hash(tuple(texts)))
         self._queries.append(hash(query))
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self, names_of_bots: str) -> Iterator[str]:
+        """`names_of_bots` says how to read a column that may have them; '' if none has."""
         repeated, asked = map(_repeated, (self._hashes, self._queries))
         if repeated:
             rows = [self._numbers[place] for place in repeated[:11]]
@@ -233,11 +234,12 @@ class Repeats:
                 "significant than they are; delete them."
             )
         again = sorted({*asked}.difference(repeated))
-        if len(again) >= max(_FEW, _MANY * len(self._numbers)):
+        if len(again) >= (1 if names_of_bots else max(_FEW, _MANY * len(self._numbers))):
             rows = [self._numbers[place] for place in again[:11]]
+            others = f"{names_of_bots} Otherwise these rows" if names_of_bots else "They"
             yield (
                 f"{len(again):,} of {counted(len(self._numbers), 'row')} ask the query of an earlier row again, and "
-                f"have other responses: row {first_ten(rows)}. They count as independent queries, which makes "
+                f"have other responses: row {first_ten(rows)}. {others} count as independent queries, which makes "
                 "differences seem more significant than they are; add a column conversation_id with one number for "
                 "all rows of a query, or keep one of them."
             )

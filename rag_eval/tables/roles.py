@@ -31,6 +31,7 @@ from rag_eval.tables.names import (
     halves_of,
     is_about,
     is_chat,
+    may_name_bots,
     meaning_of,
     names_bots,
     nearest,
@@ -298,7 +299,7 @@ def bot_of(header: str, prefix: str) -> str:
 
     The second is how promptfoo writes a .csv. '' for no bot, also where each row names its own: `bot_name`.
     """
-    if names_bots(header):
+    if names_bots(header) or may_name_bots(header):
         return ""
     if found := _TEMPLATE.fullmatch(header):
         return found[1].strip()

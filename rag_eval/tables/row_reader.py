@@ -347,14 +347,17 @@ class RowReader:
                 for number, why in found:
                     self._report(number, index, why)
 
-    def warnings(self) -> Iterator[str]:
-        """What could be read and is worth a look. To be asked once, after the last row."""
+    def warnings(self, names_of_bots: str) -> Iterator[str]:
+        """What could be read and is worth a look. To be asked once, after the last row.
+
+        `names_of_bots` is about a column that may have them, see `Repeats`.
+        """
         for index, found in sorted(self._broken.items()):
             for number, _ in found:
                 self._remarks.add(BROKEN_LIST, self._names[index], number)
         yield from self._missing.warnings(len(self.lines))
         yield from self._remarks.warnings()
-        yield from self._repeats.warnings()
+        yield from self._repeats.warnings(names_of_bots)
         if len(self.lines) >= _FEW_ROWS:
             yield from self._blanks()
         for use in self.settled():

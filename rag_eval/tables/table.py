@@ -486,7 +486,7 @@ def _table_of(
             *columns.warnings,
             *opened.unused.warnings(),
             *_odd_values(sheet, columns),
-            *reader.warnings(),
+            *reader.warnings(opened.unused.names_of_bots()),
             *_failed(opened, reader),
             *(messages.warnings() if messages else ()),
             *short_warnings([number for number in sheet.short if number <= last_row]),

@@ -1,6 +1,7 @@
 """Columns without a use that could have one: refused where they may be bots or the query, otherwise pointed out."""
 
 import re
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -116,6 +117,36 @@ class _TurnCount:
         return f"{self._fault} ({self.without:,} of {every:,} cells contain none{first})"
 
 
+class _Names:
+    """Cells of a column that may have the names of bots: few, of which each stands once next to most queries."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, None] | None = {}
+        """None if there are too many, or others than names."""
+        self._queries, self._pairs = array("q"), array("q")
+
+    def add(self, query: object, cell: Cell) -> None:
+        if self._values is None or not query:
+            return
+        name = cell.strip() if isinstance(cell, str) and len(cell) < _LONG else ""
+        self._values[name] = None
+        if not name or len(self._values) > _MOST_NAMES:
+            self._values = None
+            return
+        self._queries.append(hash(query))
+        self._pairs.append(hash((query, name)))
+
+    def tell_apart(self) -> bool:
+        if not self._values or len(self._values) < 2:
+            return False
+        rows, queries = len(self._pairs), len({*self._queries})
+        return rows == len({*self._pairs}) and rows >= _MOST_ROWS * queries * len(self._values)
+
+
+_MOST_NAMES, _MOST_ROWS = 20, 0.8
+"""How many bots one table may compare if nobody says that it does, and the share of queries that each answers."""
+
+
 class FirstRows:
     """What the cells of each column look like."""
 
@@ -143,6 +174,13 @@ class FirstRows:
         found = [cell for _, cells in self._rows if (cell := cell_at(cells, index))]
         words = [cell for cell in found if isinstance(cell, str) and _ID.fullmatch(cell.strip())]
         return len({*words}) < len(words) == len(found)
+
+    def tell_apart(self, index: int, query: int | None) -> bool:
+        """Whether rows ask the same query, and the cells of a column tell these apart, as names of bots do."""
+        names = _Names()
+        for _, cells in self._rows if query is not None else ():
+            names.add(cell_at(cells, query or 0), cell_at(cells, index))
+        return names.tell_apart()
 
     def are_chats(self, index: int) -> bool:
         """Whether most cells that hold something are texts in which a user and a bot speak."""
@@ -468,15 +506,30 @@ class UnusedColumns:
         self._looked_at = _free(columns.uses, asked)
         others = next(iter(columns.responses.values()), None)
         self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
+        self._names = {index: _Names() for index in self._looked_at if columns.shape == ONE}
         self._parts = parts_of_context(self._looked_at.values())
         self._turns = {index: _TurnCount() for index, use in self._looked_at.items() if use.why == FEW_TURNS}
 
     def counted(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
         """All rows of the table; the warnings count the turns in them."""
+        queries = (self._columns.query, self._columns.reference)
         for number, cells in rows:
             for index, count in self._turns.items():
                 count.add(number, cell_at(cells, index))
+            asked = tuple(cell_at(cells, index) for index in queries if index is not None)
+            for index, names in self._names.items():
+                names.add(asked if asked[0] else "", cell_at(cells, index))
             yield number, cells
+
+    def names_of_bots(self) -> str:
+        """What to do if a column has the names of bots that answer the same queries; '' if none can have them."""
+        found = [self._looked_at[index] for index, names in self._names.items() if names.tell_apart()]
+        option = f"add {map_option(found[0], WORDS[BOT])}" if found else ""
+        return (
+            f"If column {listed(found, ' or ')} has the name of the bot of each row, {option}."
+            if found
+            else ""
+        )
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
