@@ -397,7 +397,13 @@ _AROUND = f"{_COLONS}()[]"
 
 def may_be_truth(header: str) -> bool:
     """Whether the name of a response may as well be that of the ground truth."""
-    return _unaccented(squeezed(header.rpartition(".")[2])) in _TRUTHS
+    return _unaccented(squeezed(header.rpartition(".")[2])) in _TRUTHS or says_truth(header)
+
+
+def says_truth(header: str) -> bool:
+    """Whether a word in a name says that a person gave the answer, or that it is right: not in `Expert comment`."""
+    words = {*_words_of(_parts(header)[-1])}
+    return not _WORDS_OF_TRUTHS.isdisjoint(words) and _ABOUT.keys().isdisjoint(words - _WORDS_OF_TRUTHS)
 
 
 def names_bots(header: str) -> bool:
@@ -498,6 +504,11 @@ _TRUTHS = frozenset((
     "answer", "modelanswer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案",
 ))  # fmt: skip
 """Names of a response that are those of a ground truth in other files."""
+_WORDS_OF_TRUTHS = frozenset((
+    "gold", "golden", "standard", "expert", "human", "manual", "sme", "official", "approved", "verified", "validated",
+    "annotated", "annotator", "curated", "desired", "ideal", "correct", "right", "true", "truth", "expected", "target",
+    "reference", "faq", "sample",
+))  # fmt: skip
 _ERRORS = _squeezed_all(
     ("error", "errors", "error_message", "exception", "Fehler", "Fehlermeldung", "erreur")
 )

@@ -50,6 +50,7 @@ from rag_eval.tables.names import (
     likely_role,
     may_be_truth,
     meaning_of,
+    says_truth,
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
@@ -454,6 +455,8 @@ def _lone_answer(
     is_truth = may_be_truth(lone.header) and not has_reference
     bots = others if is_truth else dict(sorted({**answer, **others}.items()))
     truth = f"; if {lone} is the ground truth, also add {map_option(lone, 'reference')}" if is_truth else ""
+    if is_truth and says_truth(lone.header):
+        truth += f", or {map_option(lone, 'bot')} if a bot gave these answers"
     set_prefix = "" if prefix == Asked().prefix else f", or correct [bots] strip_prefix, which is '{prefix}'"
     return Problem(
         f"No {prefix}* columns found: {lone} would be the only bot, but {_looking(others)}; add {_options(bots)}"
@@ -466,9 +469,9 @@ def _several_answers(guessed: Mapping[int, ColumnUse], *, has_reference: bool) -
     """Several columns that may be responses, by names alone: nobody said that each is a bot."""
     headers = ", ".join(use.header[:60] for use in guessed.values())
     answers = [use for use in guessed.values() if is_answer(use.header.rpartition(".")[2])]
-    truth = next((use for use in answers if may_be_truth(use.header)), None)
-    if has_reference or len(answers) < 2:
-        truth = None
+    truths = [use for use in answers if may_be_truth(use.header)] if len(answers) > 1 else []
+    truths += [use for use in guessed.values() if says_truth(use.header)]
+    truth = None if has_reference or len(guessed) < 2 else next(iter(truths), None)
     other = f"; or, if it is the ground truth, {map_option(truth, 'reference')}" if truth else ""
     bots = {index: use for index, use in guessed.items() if use is not truth}
     return Problem(
@@ -554,6 +557,9 @@ class UnusedColumns:
             return self._sentence(
                 use, f"looks like a part of the context and was not used; {JOIN_CONTEXTS}", []
             )
+        if REFERENCE in missing and says_truth(use.header) and self._rows.seen(index).is_spaced:
+            problem = "looks like the reference and was not used; no column is the reference"
+            return self._sentence(use, problem, [REFERENCE])
         problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
         return self._sentence(use, problem, roles) if problem else ""
 
