@@ -2802,6 +2802,26 @@ def test_rows_that_read_like_a_total_and_contexts_that_are_all_blank_are_pointed
         assert read_table(write_table(tmp_path / "d.xlsx", [*header, "Context"], *some)).warnings == ()
 
 
+def test_rows_with_nothing_but_a_query_are_pointed_out_where_others_have_more(tmp_path: Path) -> None:
+    header = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+    rows: list[list[object]] = [
+        [f"What is {number}?", "It is.", "It is.", "Yes.", "It."] for number in range(3)
+    ]
+    notes: list[list[object]] = [["Note: from the wiki", *[None] * 4], ["Loans", *[None] * 4]]
+    (warning,) = read_table(write_table(tmp_path / "a.xlsx", header, notes[0], *rows, notes[1])).warnings
+    assert warning == (
+        "Nothing but a query is in row 2, 6. This counts against each bot; delete notes and headings."
+    )
+    unanswered = [
+        ["Why?", "It is.", None, None, None],
+        ["Who?", None, None, None, "It."],
+        ["So?", None, "No.", None, None],
+    ]
+    assert read_table(write_table(tmp_path / "b.xlsx", header, *rows, *unanswered)).warnings == ()
+    bare = [row[:1] + row[2:4] for row in (*rows, notes[1])]
+    assert read_table(write_table(tmp_path / "c.xlsx", ["Query", "Bot_A", "Bot_B"], *bare)).warnings == ()
+
+
 def test_a_bot_that_only_writes_the_ground_truth_is_pointed_out(tmp_path: Path) -> None:
     truths = ["It is a hot drink.", "A bird that sings at night.", "They close at nine o'clock."]
     rows = [[f"What about {number}?", truth, truth] for number, truth in enumerate(truths)]

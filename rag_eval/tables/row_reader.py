@@ -75,6 +75,8 @@ class _Context(NamedTuple):
 
 _FEW_ROWS = 3
 """In fewer, a column may well be blank."""
+_USUALLY = 0.9
+"""The share of rows with more than a query and responses where one with a query only may be no case."""
 _WORDY = 20
 """Characters on average from which on no bot happens to write just the ground truth."""
 _TOTAL = re.compile(
@@ -134,6 +136,10 @@ class RowReader:
         """Columns of contexts that hold some."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
+        self._bare: list[int] = []
+        """Other rows with nothing but a query."""
+        self._with_more = 0
+        """Rows with a ground truth, or with a context of several bots."""
         self._copies: dict[int, tuple[int, int, int]] = {}
         """By column of responses: how many are the ground truth of their row, of how many, and its characters."""
         self._decimals = decimals
@@ -177,6 +183,10 @@ class RowReader:
             if role == REFERENCE and holds_several(columns.used[index].header)
         }
         self._texts = frozenset((*self._roles, *self._contexts))
+        shared = self._contexts if len(columns.responses) > len(self._contexts) else []
+        self._not_by_bots = [
+            index for index in (columns.reference, columns.gold, *shared) if index is not None
+        ]
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
         self._histories = sorted({*columns.histories.values()})
@@ -262,10 +272,13 @@ class RowReader:
 
     def _look_at(self, number: int, texts: Mapping[int, str], given: Mapping[str, int]) -> None:
         """Whether a row reads like a total, and whether responses are copies of the ground truth."""
-        if _TOTAL.match(texts[self.columns.query]) and not any(
-            texts[index].strip() for index in given.values()
-        ):
-            self._totals.append(number)
+        has_more = any(texts[index].strip() for index in self._not_by_bots)
+        self._with_more += has_more
+        if not any(texts[index].strip() for index in given.values()):
+            if _TOTAL.match(texts[self.columns.query]):
+                self._totals.append(number)
+            elif not has_more and not any(texts[index].strip() for index in self._contexts):
+                self._bare.append(number)
         truth = "" if self.columns.reference is None else texts[self.columns.reference].strip()
         for index in self._alone & {*given.values()} if truth else ():  # others are called bots by somebody
             same, compared, length = self._copies.get(index, (0, 0, 0))
@@ -394,6 +407,12 @@ class RowReader:
                 f"No bot has a response in row {first_ten(self._totals)}, whose query reads like a total or a note. "
                 "This counts against each bot; delete what is not a query."
             )
+        others = len(self.lines) - len(self._bare)
+        if self._bare and others and self._with_more >= _USUALLY * others:
+            yield (
+                f"Nothing but a query is in row {first_ten(self._bare)}. This counts against each bot; delete notes "
+                "and headings."
+            )
 
     def _text(self, number: int, index: int, cell: Cell) -> str:
         role = self._roles.get(index)
@@ -511,9 +530,10 @@ class RowReader:
 
         What is wrong with them is an error, unless only the name says what they are.
         """
+        has_commas = any(amounts.decimals == "," for amounts in self._amounts.values())
         for index, use in self.columns.used.items():
             amounts = self._amounts.get(use.letter)
-            if amounts is None or amounts.fault or not (problem := amounts.settle()):
+            if amounts is None or amounts.fault or not (problem := amounts.settle(has_commas=has_commas)):
                 continue
             row, what = problem
             if use.letter in self.columns.guessed:

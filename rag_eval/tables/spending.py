@@ -470,14 +470,14 @@ class Amounts:
         if point != comma and None not in (point, comma):
             self._differing.setdefault(unit, (row, number))
 
-    def settle(self) -> tuple[int, str] | None:
+    def settle(self, *, has_commas: bool) -> tuple[int, str] | None:
         """The row, and what is wrong with its cell, that only the whole column tells; None if nothing is.
 
-        Next to 980, 1.240 may well be 1240.
+        Next to 980, 1.240 may well be 1240, and so it may next to a column that `has_commas` for decimals.
         """
         doubtful = (
             self._differing
-            if self._has_comma
+            if self._has_comma or has_commas
             else {unit: cell for unit, cell in self._differing.items() if unit in self._with_hundreds}
         )
         if self._point and self._comma and doubtful:
