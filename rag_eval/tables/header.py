@@ -492,15 +492,20 @@ def _refined(
     for upper, _ in pairs:
         groups.append(upper or "".join(groups[-1:]))
     sizes = Counter(group for group, (_, lower) in zip(groups, pairs, strict=True) if group and lower)
+    answered = {groups[index] for index, role in below.items() if role == RESPONSE}
     cells: list[Cell] = []
     for index, (upper, lower) in enumerate(pairs):
         group = groups[index] if sizes[groups[index]] > 1 else ""
-        is_name = index in below or (group and not bot_of(group, asked.prefix))
+        is_name = index in below or spendings_of(lower) or (group and not bot_of(group, asked.prefix))
         if is_sentence(lower) or (lower and not is_name):
             return []
-        cells.append(_joined(upper or group, lower, below.get(index, ""), asked.prefix) if lower else upper)
-    named = [index for index, role in above.items() if role == QUERY]
-    if any(pairs[index][1] for index in named) or (not named and RESPONSE in below.values()):
+        of_one = bool(group) and group in answered
+        role = below.get(index, "")
+        cells.append(_joined(upper or group, lower, role, asked.prefix, of_one=of_one) if lower else upper)
+    named = [pairs[index] for index, role in above.items() if role == QUERY]
+    if any(lower and squeezed(lower) != squeezed(upper) for upper, lower in named):
+        return []
+    if not named and RESPONSE in below.values():
         return []
     roles = _roles(cells, asked).values()
     kinds = likely_bots(dict(enumerate(map(str, cells))), asked.prefix).values()
@@ -510,13 +515,18 @@ def _refined(
     return cells if is_better and QUERY in roles else []
 
 
-def _joined(upper: str, lower: str, role: str, prefix: str) -> str:
-    """The name of a column with one above the other; `role` is what the lower one means by itself."""
+def _joined(upper: str, lower: str, role: str, prefix: str, *, of_one: bool) -> str:
+    """The name of a column with one above the other; `role` is what the lower one means by itself.
+
+    `of_one` says that a response stands below the upper one, too, so that a context is of this bot.
+    """
     of_bot = bot_of(upper, prefix)
-    if role == RESPONSE and of_bot:
+    has_both = re.search(rf"(?<!\w){re.escape(folded(upper))}(?!\w)", folded(lower))
+    if role == RESPONSE and of_bot and not has_both:
         return upper
-    is_whole = bot_of(lower, prefix) or role in (QUERY, REFERENCE) or (role == CONTEXT and not of_bot)
-    return lower if is_whole or not upper or squeezed(upper) == squeezed(lower) else f"{upper} {lower}"
+    is_shared = role == CONTEXT and not (of_bot or of_one)
+    is_whole = bot_of(lower, prefix) or role in (QUERY, REFERENCE) or is_shared
+    return lower if is_whole or has_both or not upper else f"{upper} {lower}"
 
 
 # --- Tables of another shape -------------------------------------------------------------------------------------

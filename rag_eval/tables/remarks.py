@@ -261,12 +261,16 @@ def _repeated(hashes: "array[int]") -> list[int]:
 def merge_warnings(
     merged: Sequence[Area], columns: "Columns", first_row: int, last_row: int
 ) -> Iterator[str]:
-    """Only the first of merged cells holds their text; the others are blank, which would count against a bot."""
+    """Only the first of merged cells holds their text; the others are blank, which would count against a bot.
+
+    A name that spans the rows of a header, of which `first_row` is the last, is read as it is meant.
+    """
     touched = [
         area
         for area in merged
         if area.first_row <= last_row
         and area.last_row >= first_row
+        and not (area.first_row < first_row == area.last_row and area.first_column == area.last_column)
         and any(area.first_column <= index + 1 <= area.last_column for index in columns.used)
     ]
     if touched:
