@@ -46,6 +46,54 @@ def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...])
 
 
 @pytest.mark.parametrize(
+    ("cell", "chunks"),
+    [
+        ('[["First text.", 0.9], ["Second text.", 2]]', ("First text.", "Second text.")),
+        ('[[{"text": "one", "id": 7}, 0.9]]', ("one",)),
+        ("[('First text.', 0.9), (\"Second text.\", np.float64(0.8))]", ("First text.", "Second text.")),
+        ("[('第一段文字', 0.9)]", ("第一段文字",)),
+        ("[('one', 'two'), ('three', 'four')]", ("one", "two", "three", "four")),
+        ('[["First text.", "0.9"]]', ("First text.", "0.9")),
+        ('[["First text.", 0.9], "Second text."]', ("First text.", "0.9", "Second text.")),
+        ('[["year", 2020], ["month", 5]]', ("year", "2020", "month", "5")),
+        ('[["First text.", true]]', ("First text.", "true")),
+        (
+            "[Document(id='0', metadata={'x': nan}, page_content='It\\'s one'), Document(page_content=\"two\")]",
+            ("It's one", "two"),
+        ),
+        ("[(Document(metadata={}, page_content='one'), 0.9)]", ("one",)),
+    ],
+)
+def test_of_texts_with_scores_and_of_documents_as_python_prints_them_the_texts_are_chunks(
+    cell: str, chunks: tuple[str, ...]
+) -> None:
+    assert split_cell(cell).chunks == chunks
+
+
+@pytest.mark.parametrize(
+    "call", ["print('x')", "Document('x')", "Document(**{'text': 'x'})", "os.system('x')"]
+)
+def test_nothing_in_a_cell_is_called(call: str) -> None:
+    assert split_cell(f"['one', {call}]").chunks == (f"['one', {call}]",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "chunks"),
+    [
+        ("[1] one\n[2] two\r\nand more\n[3] three", ("one", "two\r\nand more", "three")),
+        ("[1] one\n[3] three", ("[1] one\n[3] three",)),
+        ("Text [1]\n[1] a note\n[2] another", ("Text [1]\n[1] a note\n[2] another",)),
+        ("[1] a note\nand more", ("[1] a note\nand more",)),
+        ("1. one\n2. two", ("1. one\n2. two",)),
+    ],
+)
+def test_lines_with_numbers_in_brackets_are_chunks_if_all_of_them_are_there(
+    cell: str, chunks: tuple[str, ...]
+) -> None:
+    assert split_cell(cell).chunks == chunks
+
+
+@pytest.mark.parametrize(
     ("cell", "dropped"),
     [
         ('["", "  ", null, "left"]', 3),

@@ -2802,6 +2802,20 @@ def test_rows_that_read_like_a_total_and_contexts_that_are_all_blank_are_pointed
         assert read_table(write_table(tmp_path / "d.xlsx", [*header, "Context"], *some)).warnings == ()
 
 
+def test_cells_whose_lines_are_numbered_are_pointed_out_if_all_of_them_are(tmp_path: Path) -> None:
+    rows = [[f"What is {number}?", "It is.", f"1. It is {number}.\n2. It is more."] for number in range(3)]
+    header = ["Query", "Bot_A", "Context"]
+    (warning,) = read_table(write_table(tmp_path / "a.csv", header, *rows)).warnings
+    assert warning == (
+        "Column 'Context' (C): the lines of each cell are numbered 1., 2., … and were read as one chunk. If each line "
+        "is a chunk, set delimiter = \\n in [context] of config.ini."
+    )
+    assert read_table(tmp_path / "a.csv", delimiter="\n").chunks == 6
+    for other in ("It is.", "1. It is.\nIt is more.", "How to:\n1. Ask.\n2. Wait."):
+        path = write_table(tmp_path / "b.csv", header, *rows, ["Why?", "It is.", other])
+        assert read_table(path).warnings == ()
+
+
 def test_rows_with_nothing_but_a_query_are_pointed_out_where_others_have_more(tmp_path: Path) -> None:
     header = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
     rows: list[list[object]] = [

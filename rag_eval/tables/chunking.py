@@ -2,11 +2,13 @@
 
 What `auto` does, in this order; the first that applies settles the cell:
 
-1. A cell that is a list as a whole, of JSON, as Python writes it or as NumPy prints it, holds one chunk an item.
+1. A cell that is a list as a whole, of JSON, as Python writes it or as NumPy prints it, holds one chunk an item. Of
+   items that all are a text and a number, as a search with scores returns, the text is the chunk.
 2. `||` separates chunks where it does not read as an operator: not inside brackets or backticks, not beside another
    operator or a quoted literal, not in a statement or in a row of a Markdown table. Alone on its line it always
    separates. `if (a || b)` and `first || ' ' || last` stay whole.
-3. Blank lines separate chunks. If each then begins with its number, [1], [2] and so on, the numbers go.
+3. Blank lines separate chunks. If each then begins with its number, [1], [2] and so on, the numbers go. Without blank
+   lines, such numbers at the beginnings of lines separate chunks. Those of a list, `1.` and `2.`, may be of one chunk.
 
 Any other delimiter is taken literally and nothing else is looked at.
 """
@@ -28,6 +30,7 @@ AUTO = "auto"
 
 JSON_LIST, PYTHON_LIST, PRINTED_ARRAY = "JSON list", "Python list", "NumPy array"
 PIPES, NUMBERED, PARAGRAPHS, WHOLE = "'||'", "numbered paragraphs", "paragraphs", "one chunk"
+NUMBERED_LINES = "numbered lines"
 DELIMITER, BLANK = "[context] delimiter", "blank"
 LISTS = frozenset((JSON_LIST, PYTHON_LIST, PRINTED_ARRAY))
 
@@ -52,11 +55,33 @@ def split_cell(text: str, delimiter: str = AUTO) -> _Split:
         return _Split(chunks, 0, DELIMITER if chunks else BLANK)
     found = _list(text)
     if found is not None:
-        items, kind = found
+        items, kind = _without_scores(found[0]), found[1]
         texts = list(_item_texts(items, kind))
         chunks = _stripped(texts)
         return _Split(chunks, len(texts) - len(chunks), kind, _item_ids(items))
     return _split_auto(text)
+
+
+class _Number(str):
+    """A number of JSON as it was written."""
+
+    __slots__ = ()
+
+
+def _without_scores(items: list[object]) -> list[object]:
+    """The texts of a list of texts with their scores; any other list as it is."""
+    pairs = [each for each in items if isinstance(each, list | tuple) and len(each) == 2]
+    are_scored = all(
+        (isinstance(text, dict) or (isinstance(text, str) and _SEVERAL_WORDS.search(text)))
+        and isinstance(score, int | float | _Number)
+        and not isinstance(score, bool)
+        for text, score in pairs
+    )
+    return [text for text, _ in pairs] if are_scored and len(pairs) == len(items) else items
+
+
+_SEVERAL_WORDS = re.compile(r"\S\s+\S|[^\x00-\x7f]{4}")
+"""In some languages without white space between them. One word with a number may be a row of a table."""
 
 
 def _stripped(parts: list[str]) -> tuple[str, ...]:
@@ -68,7 +93,7 @@ def looks_like_broken_list(text: str) -> bool:
     return bool(_LIST_START.match(text)) and _list(text) is None
 
 
-_LIST_START = re.compile(r"\s*(?:\[[\s\[]*[\"'“{]|array\()")
+_LIST_START = re.compile(r"\s*(?:\[[\s\[(]*(?:[\"'“{]|Document\()|array\()")
 
 
 def why_broken(text: str) -> str:
@@ -93,6 +118,8 @@ def _split_auto(text: str) -> _Split:
         if len(chunks) > 1:
             plain = _without_numbers(chunks)
             return _Split(plain or chunks, 0, NUMBERED if plain else PARAGRAPHS)
+        if plain := _without_numbers(_stripped(_NUMBERED_LINES.split(text))):
+            return _Split(plain, 0, NUMBERED_LINES)
     chunks = _stripped(parts)
     return _Split(chunks, 0, WHOLE if chunks else BLANK)
 
@@ -106,9 +133,18 @@ def _without_numbers(paragraphs: tuple[str, ...]) -> tuple[str, ...]:
         if not (paragraph.startswith(mark) and rest):
             return ()
         plain.append(rest)
-    return tuple(plain)
+    return tuple(plain) if len(plain) > 1 else ()
 
 
+def is_numbered_list(text: str) -> bool:
+    """Whether the lines of a text begin with 1., 2. and so on: they may be chunks, or steps that a chunk describes."""
+    lines = [line for line in text.splitlines() if line.strip()] if text.lstrip()[:2] in ("1.", "1)") else []
+    return len(lines) > 1 and all(
+        line.lstrip().startswith((f"{number}. ", f"{number}) ")) for number, line in enumerate(lines, 1)
+    )
+
+
+_NUMBERED_LINES = re.compile(r"[\r\n]+(?=\[\d{1,3}\]\s)")
 # The possessive `?+` keeps a single Windows line end from being read as two line ends; the others save memory.
 _BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*+(?:\r\n?+|\n))++")
 
@@ -119,7 +155,7 @@ def _list(text: str) -> tuple[list[object], str] | None:
     if start.startswith("["):
         try:
             # The cell begins with a bracket, so whatever parses is a list.
-            items = json.loads(text.strip(), parse_int=str, parse_float=str, parse_constant=_refuse)
+            items = json.loads(text.strip(), parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return _python_list(text.strip())
         return items, JSON_LIST
@@ -150,16 +186,28 @@ def literal(text: str) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes such as \\d, which Python keeps as they are
             tree = ast.parse(text, mode="eval")
-        return ast.literal_eval(_NanIsNone().visit(tree) if "nan" in text else tree)
+        return ast.literal_eval(_AsLiterals().visit(tree) if _NO_LITERALS.search(text) else tree)
     except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
-class _NanIsNone(ast.NodeTransformer):
-    """Data frames print a missing item as nan, which is a name."""
+_NO_LITERALS = re.compile(r"nan|Document\(|np\.float")
+
+
+class _AsLiterals(ast.NodeTransformer):
+    """What data frames print that is no literal: a missing item as nan, a number of NumPy, a document of LangChain."""
 
     def visit_Name(self, node: ast.Name) -> Any:
         return ast.Constant(None) if node.id == "nan" else node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        name = ast.unparse(node.func)
+        if name == "Document" and not node.args and all(each.arg for each in node.keywords):
+            keys: list[ast.expr | None] = [ast.Constant(each.arg) for each in node.keywords]
+            return ast.Dict(keys, [each.value for each in node.keywords])
+        is_number = name in ("np.float64", "np.float32") and len(node.args) == 1 and not node.keywords
+        return node.args[0] if is_number else node
 
 
 def _lacks_comma(text: str) -> bool:
@@ -178,10 +226,10 @@ def _lacks_comma(text: str) -> bool:
 
 def _plain(item: object) -> object:
     """Numbers as JSON's are taken: as they are written."""
-    return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
+    return _Number(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
 
 
-_PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:\[\s*)?(?:[uUrR]?['\"]|[{\]]|None\b|nan\b)")
+_PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:[\[(]\s*)?(?:[uUrR]?['\"]|[{\]]|None\b|nan\b|Document\()")
 _PRINTED_ARRAY = re.compile(r"array\(\s*(\[.*\])\s*(?:,\s*dtype=[^()]{1,100})?\)", re.DOTALL)
 _TEXT_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\"""", re.DOTALL)
 _SPACED = re.compile(rf"\[\s*(?:{_TEXT_LITERAL.pattern})(?:\s+(?:{_TEXT_LITERAL.pattern}))++\s*\]", re.DOTALL)
@@ -195,7 +243,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_TEXT_KEYS = ("text", "content", "page_content", "chunk", "body", "passage", "document.content")
+_TEXT_KEYS = ("text", "content", "contents", "page_content", "chunk", "body", "passage", "document.content")
 _ID_KEYS = ("doc_id", "document_id", "id", "document.id")
 
 
@@ -213,10 +261,10 @@ def _item_ids(items: list[object]) -> tuple[str, ...] | None:
 
 def _item_texts(items: list[object], kind: str, nested: bool = False) -> Iterator[str]:
     for item in items:
-        if isinstance(item, list):
+        if isinstance(item, list | tuple):
             if nested:
                 raise InputError(f"the {kind} contains lists within lists; expected a list of texts")
-            yield from _item_texts(item, kind, nested=True)
+            yield from _item_texts([*item], kind, nested=True)
         elif isinstance(item, dict):
             yield without_half_pairs(_object_text(item, kind))
         elif isinstance(item, bool):

@@ -53,12 +53,14 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "correct_answer", "correct_answers", "correct_response", "target_answer", "targets", "ideal",
             "ideal_answer", "ideal_response", "standard_answer", "best_answer", "well_formed_answers", "answers",
             "right_answer", "right_answers", "right_response", "solution", "answer_key",
+            "generation_gt",
         ),
         CONTEXT: (
             "retrieved_contexts", "retrieved_context", "retrieval_context", "retrieval_contexts", "contexts",
             "retrieved_passages", "retrieved_chunks", "retrieved_texts", "retrieved_text", "context_passages",
             "context_text", "context_texts", "context_chunks", "source_documents", "source_nodes", "passages", "chunks",
             "documents", "snippets", "search_results", "passage_text",
+            "retrieved_contents",
             "passage", "chunk", "chunk_text", "retrieved_passage", "retrieved_chunk", "document_text", "snippet",
         ),
         GOLD: ("reference_context_ids", "relevant_doc_ids", "relevant_docs"),
@@ -160,6 +162,7 @@ ANSWERS = (
     "system_response", "system_output", "rag_answer", "rag_response", "ai_response", "ai_answer", "assistant_response",
     "chatbot_response", "final_answer", "completion", "hypothesis", "candidate_answer", "reply", "predictions",
     "predicted_answers", "generated_answers", "model_answers", "responses", "completions", "filtered_resps",
+    "generated_texts",
 )  # fmt: skip
 """Names of a response where no column names a bot by its prefix."""
 ANSWER_ENDS = ("answer", "response", "output", "prediction")

@@ -26,6 +26,8 @@ from rag_eval.tables.chunking import (
     BLANK,
     JSON_LIST,
     LISTS,
+    WHOLE,
+    is_numbered_list,
     looks_like_broken_list,
     split_cell,
     why_broken,
@@ -132,8 +134,10 @@ class RowReader:
         self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
-        self._with_chunks: set[int] = set()
-        """Columns of contexts that hold some."""
+        self._with_chunks: Counter[int] = Counter()
+        """By column of contexts: cells that hold some."""
+        self._numbered: Counter[int] = Counter()
+        """Those of them whose lines are numbered and are one chunk."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
         self._bare: list[int] = []
@@ -394,6 +398,11 @@ class RowReader:
                     f"Column {use} has no chunk in any row, which counts as nothing retrieved. If no context was "
                     f"recorded, add {map_option(use, 'ignore')}."
                 )
+            elif self._numbered[index] == self._with_chunks[index] >= _FEW_ROWS:
+                yield (
+                    f"Column {self._names[index]}: the lines of each cell are numbered 1., 2., … and were read as one "
+                    "chunk. If each line is a chunk, set delimiter = \\n in [context] of config.ini."
+                )
         for index, (same, compared, length) in self._copies.items():
             if same == compared >= _FEW_ROWS and length >= _WORDY * compared:
                 use = self.columns.used[index]
@@ -458,7 +467,8 @@ class RowReader:
         self.chunks += len(found.chunks)
         if found.chunks:
             self.kinds[found.kind] += 1
-            self._with_chunks.add(index)
+            self._with_chunks[index] += 1
+            self._numbered[index] += found.kind == WHOLE and is_numbered_list(text)
         return found
 
     def _split(self, text: str) -> _Context:
