@@ -1088,20 +1088,21 @@ def test_names_give_evidence_of_bots(names: str, prefix: str, kinds: str) -> Non
         (
             "Query, Answer, Atlas",
             "Atlas",
-            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot or --map "
-            "Atlas=reference or --map Atlas=context; to silence this, --map Atlas=ignore.",
+            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot (and "
+            "--map Answer=bot, to compare both) or --map Atlas=reference or --map Atlas=context; to silence this, "
+            "--map Atlas=ignore.",
         ),
         (
             "Query, Ground_Truth, Answer, Atlas, Context",
             "Atlas",
-            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot; to silence "
-            "this, --map Atlas=ignore.",
+            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot (and "
+            "--map Answer=bot, to compare both); to silence this, --map Atlas=ignore.",
         ),
         (
             "Query, Answer, Claude hybrid",
             "Claude hybrid",
-            "looks like the responses of a bot and was not used. To use it, add --map 'Claude hybrid=bot'; to silence "
-            "this, --map 'Claude hybrid=ignore'.",
+            "looks like the responses of a bot and was not used. To use it, add --map 'Claude hybrid=bot' (and "
+            "--map Answer=bot, to compare both); to silence this, --map 'Claude hybrid=ignore'.",
         ),
         (
             "Query, Bot_A, Claude",

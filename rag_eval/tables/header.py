@@ -385,7 +385,9 @@ def _too_many(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
             yield f"columns {names} cannot each be the {role}{whose or ' of all bots'}; {keep}{name}{join}"
         else:
             choice = _choice(role, bot, word, its, uses)
-            yield f"columns {names} could each be the {role}{whose}; rename or remove all but one{choice}"
+            is_guessed = role == RESPONSE and not any(bot_of(use.header, asked.prefix) for use in its)
+            rename = f"rename each to {asked.prefix}<name>, or" if is_guessed else "rename or"
+            yield f"columns {names} could each be the {role}{whose}; {rename} remove all but one{choice}"
 
 
 _OF_EACH_BOT = (CONTEXT, HISTORY, RETRIEVED)
@@ -563,6 +565,8 @@ def other_shape(
                 f"{number} looks like it; delete the rows above row {number}, or add --header-row {number}"
             )
             return sentence, {QUERY, RESPONSE}.isdisjoint(roles.values())
+    if pivoted := _pivoted(place, header_row, header, rows, asked):
+        return pivoted, True
     texts = [cell for cell in header if isinstance(cell, str) and cell]
     has_values = not roles and (len({*texts}) < len(texts) or any(map(_NUMBER.match, texts)))
     if texts and (has_values or 2 * sum(map(is_sentence, texts)) >= len(texts)):
@@ -574,6 +578,21 @@ def other_shape(
     return "", False
 
 
+def _pivoted(place: str, header_row: int, header: Sequence[Cell], rows: Sequence[Row], asked: Asked) -> str:
+    """That the names of the queries stand below those of the responses, as in a table that pandas pivoted; or ''."""
+    wide = {index for index, role in _roles(header, asked).items() if role == RESPONSE}
+    for number, cells in rows[:_MOST_LEVELS] if wide else ():
+        names = {index for index, cell in enumerate(cells) if cell}
+        if QUERY in _roles(cells, asked).values() and not names & wide:
+            return (
+                f"{place}: rows {header_row} to {number} look like the header of a pivoted table; write them as one "
+                f"row, with a name such as {asked.prefix}<name> for each column of responses"
+            )
+    return ""
+
+
+_MOST_LEVELS = 4
+"""Rows of the header of such a table below the first."""
 _NUMBER = re.compile(r"\d[\d\W_]*\Z")
 """A number or a date, which no column is called alone."""
 

@@ -398,6 +398,13 @@ _IN_NOTHING_ELSE = re.compile(r"[(\[]([^()\[\]]+)[)\]]")
 _AROUND = f"{_COLONS}()[]"
 
 
+def without_numbers(header: str) -> str:
+    """What names such as `Actual result (v1)` and `Actual result (v2)` share; '' for a name without a number."""
+    words = _words_of(header)
+    rest = [word for word in words if not word.isdigit()]
+    return " ".join(rest) if len(rest) < len(words) else ""
+
+
 def may_be_truth(header: str) -> bool:
     """Whether the name of a response may as well be that of the ground truth."""
     return _unaccented(squeezed(header.rpartition(".")[2])) in _TRUTHS or says_truth(header)

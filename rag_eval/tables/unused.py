@@ -51,6 +51,8 @@ from rag_eval.tables.names import (
     may_be_truth,
     meaning_of,
     says_truth,
+    squeezed,
+    without_numbers,
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
@@ -310,6 +312,11 @@ def _left_out(
             found.hinted[index] = free[index]
         elif rows.are_as_long(index, others, least) and not (is_about(header) or likely_role(header, _TOLD)):
             found.lengthy[index] = free[index]
+    stems = {without_numbers(use.header) for use in found.lengthy.values()} - {""}
+    for index, header in headers.items():
+        is_free = not any(index in its for its in found)
+        if is_free and without_numbers(header) in stems and rows.may_be_responses(index, others):
+            found.lengthy[index] = free[index]
     return found
 
 
@@ -365,6 +372,8 @@ def _doubtful(
     }
     if len(guessed) == 1 and not has_given:
         guessed |= _as_good(guessed, uses, rows, has_reference=has_reference)
+    if len({squeezed(use.header) for use in guessed.values()}) == 1 < len(guessed):
+        return  # no option tells one from the other
     if len(guessed) > 1:
         yield _several_answers({**guessed, **found.named}, has_reference=has_reference)
     elif has_given or names_bots:
@@ -505,6 +514,7 @@ class UnusedColumns:
 
     def __init__(self, columns: Columns, asked: Asked, rows: FirstRows) -> None:
         self._columns = columns
+        self._asked = asked
         self._rows = rows
         self._looked_at = _free(columns.uses, asked)
         others = next(iter(columns.responses.values()), None)
@@ -626,8 +636,16 @@ class UnusedColumns:
         parent = use.header.rpartition(".")[0]
         return bool(parent) and parent in objects and self._rows.are_equal(index, columns.query)
 
-    @staticmethod
-    def _sentence(use: ColumnUse, problem: str, roles: Sequence[str]) -> str:
-        options = " or ".join(map_option(use, WORDS[role]) for role in roles)
+    def _sentence(self, use: ColumnUse, problem: str, roles: Sequence[str]) -> str:
+        options = " or ".join(self._option(use, role) for role in roles)
         remedy = f"To use it, add {options}; to silence this," if roles else "To silence this, add"
         return f"Column {use} {problem}. {remedy} {map_option(use, 'ignore')}."
+
+    def _option(self, use: ColumnUse, role: str) -> str:
+        """What gives a column a role. The other response has to be named as well if only its name says what it is."""
+        option = map_option(use, WORDS[role])
+        its = self._columns.used[next(iter(self._columns.responses.values()))]
+        is_guessed = self._columns.shape == ONE and not self._asked.gives("bot", its.header)
+        if role != RESPONSE or not is_guessed:
+            return option
+        return f"{option} (and {map_option(its, WORDS[role])}, to compare both)"
