@@ -186,7 +186,9 @@ def _different(claim: Reading, evidence: Sequence[Reading], query: str) -> Abstr
     own = opposite_numbers(claim, evidence, query) | other_codes(claim.text, others)
     if not is_brief(claim.text):
         return own
-    return own | in_other_units(claim.text, others) | _other_option(claim, others, query)
+    own |= _other_option(claim, others, query)
+    has_shared = any(number in each.stems for number in numbers(claim.stems) for each in evidence)
+    return own | in_other_units(claim.text, others) if has_shared else own  # told fast
 
 
 def _other_option(claim: Reading, chunks: Iterable[str], query: str) -> AbstractSet[str]:
