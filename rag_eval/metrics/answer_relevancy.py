@@ -13,7 +13,15 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
-from rag_eval.metrics.offline.brief import carrying, is_brief, reaching, small_stems, stance, understood
+from rag_eval.metrics.offline.brief import (
+    carrying,
+    is_brief,
+    reaching,
+    says_not_given,
+    small_stems,
+    stance,
+    understood,
+)
 from rag_eval.metrics.offline.choices import options_left_out
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.grounding import (
@@ -23,7 +31,7 @@ from rag_eval.metrics.offline.grounding import (
     sentences_of_likely,
 )
 from rag_eval.metrics.offline.kinds import expected_kind
-from rag_eval.metrics.offline.refusal import is_refusal, says_not_given
+from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score

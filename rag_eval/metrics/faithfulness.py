@@ -15,8 +15,9 @@ from rag_eval.metrics.metric import (
     left_out_evidence,
     share_favourable,
 )
+from rag_eval.metrics.offline.brief import says_not_given
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere, says_not_given
+from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences

@@ -35,7 +35,7 @@ from rag_eval.metrics.offline.asking import (
     unspaced_yes_or_no,
     wants_yes_or_no,
 )
-from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood
+from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood, sentences_in
 from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import PREFIX, find_similar, query_stems
@@ -205,6 +205,27 @@ def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
     if not any(_has_family_name(parts[-1], other, own, known) for other in others):
         return frozenset()
     return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
+
+
+def says_not_given(response: Reading, query: str, chunks: Iterable[str], reference: str) -> bool:
+    """Whether a response of one sentence only says that what the query asks for is not stated or known.
+
+    Not to a query for yes or no, and not if the ground truth denies something, or a sentence of the chunks with half of
+    its words does: "The cause of the disease is unknown." may be what they say.
+    """
+    if not is_brief(response.text):
+        return False
+    written = normalise(response.text)
+    match = _NOT_GIVEN.search(written) or _NOT_GIVEN_FIRST.match(written)
+    if match is None or len(sentences(response.text)) > 1 or polar_stems(query):
+        return False
+    own = set(stems_of(f"{written[: match.start()]} {written[match.end() :]}")) - _STANDING_FOR_IT
+    own -= small_stems(query)
+    said = find_similar(own, query_stems(query)) if own else None
+    if said is None or said.missing:
+        return False
+    likely = [one for chunk in chunks for one in sentences_in(chunk) if 2 * len(own & one.stems) >= len(own)]
+    return not any(_DENIAL.search(normalise(text)) for text in (reference, *(one.text for one in likely)))
 
 
 def names_another(text: str, reference: str, query: str) -> bool:
@@ -563,3 +584,34 @@ _FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if len(word) > 1)
 _INITIAL = re.compile(r"[^\W\d_]\.")
 _LEAST_LIKENESS_OF_NAMES, _LEAST_LIKENESS_AT_THE_END = 0.6, 0.8
 """If they begin alike, as "Braun" and "Brown", and if not, as "Gaddafi" and "Qaddafi"."""
+_NOT_GIVEN = re.compile(
+    r"(?:\b(?:(?:is|are|was|were|has|have)(?:n't| not)|: not)(?: been)?(?: explicitly| specifically| clearly)?"
+    r" (?:stated|specified|mentioned|indicated|disclosed|known)"
+    r"|\b(?:is|are|was|were|remains?) (?:unknown|unclear|unspecified)"
+    r"|\b(?:ist|sind|wird|werden|wurden?)(?: leider)?"
+    r" (?:nicht (?:angegeben|genannt|erwahnt|bekannt|vermerkt|ersichtlich)|unbekannt)"
+    r"|\b(?:n'est|ne sont|n'a|n'ont) pas (?:ete )?(?:mentionn|indiqu|precis|specifi|connu|communiqu)\w*"
+    r"|\b(?:est|sont) inconnue?s?"
+    r"|\bno (?:esta|estan|es|son|ha sido|han sido) (?:indicad|especificad|mencionad|conocid)\w*"
+    r"|\b(?:es|son) desconocid[oa]s?)\W*$"
+)
+_NOT_GIVEN_FIRST = re.compile(r"(?:no se (?:indica|menciona|especifica|conoce|sabe)n?|se desconoce)\b")
+"""In normal form: what a sentence ends or begins with that says so of the rest of it."""
+_STANDING_FOR_IT = (
+    STOP_WORDS
+    | frozenset(map(stem, STOP_WORDS))
+    | frozenset(
+        map(
+            stem,
+            words("""
+                number name date exact total amount identity value
+                anzahl zahl name datum genaue genauer | nombre nom date exact exacte | número nombre fecha exacto exacta
+            """),
+        )
+    )
+)
+"""Stems that stand for what a query asks for: "the number of employees"."""
+_DENIAL = re.compile(
+    r"\b(?:not?|never|nobody|nothing|none|neither|cannot|un(?:known|clear|certain|specified|disclosed|resolved)|myster\w+|disput\w+"
+    r"|nicht|kein\w*|nie(?:mand)?|unbekannt|unklar|pas|jamais|aucune?|inconnue?s?|nunca|nadie|ningun\w*|desconoc\w+)\b|n't\b"
+)

@@ -1,11 +1,7 @@
 """Whether a response declines to answer."""
 
 import re
-from collections.abc import Iterable
 
-from rag_eval.metrics.offline.asking import polar_stems
-from rag_eval.metrics.offline.brief import small_stems
-from rag_eval.metrics.offline.grounding import sentences_in
 from rag_eval.metrics.offline.refusals import (
     SIGNS,
     TURNS,
@@ -15,17 +11,7 @@ from rag_eval.metrics.offline.refusals import (
     unspaced_wordings,
     with_no,
 )
-from rag_eval.metrics.offline.wording import find_similar, query_stems
-from rag_eval.texts.words import (
-    NEGATION,
-    STOP_WORDS,
-    Reading,
-    normalise,
-    sentences,
-    stem,
-    stems_of,
-    words,
-)
+from rag_eval.texts.words import NEGATION, Reading, normalise
 
 _WITHIN = 200
 """A refusal begins within so many characters; later it is a remark."""
@@ -93,27 +79,6 @@ def refers_elsewhere(sentence: Reading) -> bool:
     return _REFERS.fullmatch(sentence.text.strip()) is not None
 
 
-def says_not_given(response: Reading, query: str, chunks: Iterable[str], reference: str) -> bool:
-    """Whether a response of one sentence only says that what the query asks for is not stated or known.
-
-    Not to a query for yes or no, and not if the ground truth denies something, or a sentence of the chunks with half of
-    its words does: "The cause of the disease is unknown." may be what they say.
-    """
-    if len(response.text) > _WITHIN:
-        return False
-    written = normalise(response.text)
-    match = _NOT_GIVEN.search(written) or _NOT_GIVEN_FIRST.match(written)
-    if match is None or len(sentences(response.text)) > 1 or polar_stems(query):
-        return False
-    own = set(stems_of(f"{written[: match.start()]} {written[match.end() :]}")) - _SAYING_NOTHING
-    own -= small_stems(query)
-    said = find_similar(own, query_stems(query)) if own else None
-    if said is None or said.missing:
-        return False
-    likely = [one for chunk in chunks for one in sentences_in(chunk) if 2 * len(own & one.stems) >= len(own)]
-    return not any(_DENYING.search(normalise(text)) for text in (reference, *(one.text for one in likely)))
-
-
 def _goes_on(response: Reading, place: int) -> bool:
     hedge = _HEDGED.match(response.text)
     if hedge and not _OFFERS.search(hedge["said"]):
@@ -161,37 +126,6 @@ _LEAST_ANSWER = 40
 _WORDS_WITHIN = 40
 """More content words than an English refusal has before its sign."""
 _LONGEST = 120
-_NOT_GIVEN = re.compile(
-    r"(?:\b(?:(?:is|are|was|were|has|have)(?:n't| not)|: not)(?: been)?(?: explicitly| specifically| clearly)?"
-    r" (?:stated|specified|mentioned|indicated|disclosed|known)"
-    r"|\b(?:is|are|was|were|remains?) (?:unknown|unclear|unspecified)"
-    r"|\b(?:ist|sind|wird|werden|wurden?)(?: leider)?"
-    r" (?:nicht (?:angegeben|genannt|erwahnt|bekannt|vermerkt|ersichtlich)|unbekannt)"
-    r"|\b(?:n'est|ne sont|n'a|n'ont) pas (?:ete )?(?:mentionn|indiqu|precis|specifi|connu|communiqu)\w*"
-    r"|\b(?:est|sont) inconnue?s?"
-    r"|\bno (?:esta|estan|es|son|ha sido|han sido) (?:indicad|especificad|mencionad|conocid)\w*"
-    r"|\b(?:es|son) desconocid[oa]s?)\W*$"
-)
-_NOT_GIVEN_FIRST = re.compile(r"(?:no se (?:indica|menciona|especifica|conoce|sabe)n?|se desconoce)\b")
-"""In normal form: what a sentence ends or begins with that says so of the rest of it."""
-_SAYING_NOTHING = (
-    STOP_WORDS
-    | frozenset(map(stem, STOP_WORDS))
-    | frozenset(
-        map(
-            stem,
-            words("""
-                number name date exact total amount identity value
-                anzahl zahl name datum genaue genauer | nombre nom date exact exacte | número nombre fecha exacto exacta
-            """),
-        )
-    )
-)
-"""Stems that stand for what a query asks for: "the number of employees"."""
-_DENYING = re.compile(
-    r"\b(?:not?|never|nobody|nothing|none|neither|cannot|un(?:known|clear|certain|specified|disclosed|resolved)|myster\w+|disput\w+"
-    r"|nicht|kein\w*|nie(?:mand)?|unbekannt|unklar|pas|jamais|aucune?|inconnue?s?|nunca|nadie|ningun\w*|desconoc\w+)\b|n't\b"
-)
 _SIGNS = frozenset((NEGATION, "sorri", "afraid", "unabl", "apologis", "apologiz", "insufficient"))
 _SIGNS |= {"silent", "impossibl", "unclear"}
 _SIGNS |= {"unknown", "unanswerabl", "n", "na", "ai"}
