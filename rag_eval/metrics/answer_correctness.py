@@ -38,6 +38,7 @@ from rag_eval.texts.quantities import (
     SIGNS,
     TIMES,
     WEEKDAYS,
+    in_asked_powers,
 )
 from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
@@ -237,10 +238,13 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     asked = query_stems(query)
     wanted = _wanted(reference, response, query)
     given = _given(response, wanted, reference)
-    if chosen := function_words_chosen(reference.text, query):
-        wanted, given = wanted | chosen, given | function_words_chosen(response.text, query)
+    chosen = function_words_chosen(response.text, query) if NEGATION not in response.stems else frozenset()
+    if chosen and (right := function_words_chosen(reference.text, query)):
+        wanted, given = wanted | right, given | chosen
     equal, extra, is_other = _amounts(reference, response, wanted, given)
     equal |= restated_signs(reference, (response,))
+    if same := _in_asked_powers(reference, response, query):
+        equal, is_other = equal | same, False
     given = given | equal if equal else given
     opposite = opposite_numbers(response, (reference,), query, all_answer=True) | other_codes(
         response.text, (reference.text,)
@@ -298,6 +302,18 @@ def _amounts(
     equal = restated(reference.text, texts[1:], missing)
     extra = restated(response.text, texts[:1], response.stems - reference.stems)
     return equal, extra, differ(*texts)
+
+
+def _in_asked_powers(reference: Reading, response: Reading, query: str) -> frozenset[str]:
+    """Numbers of the reference that the response has, one of both in the millions that the query asks for."""
+    own, said = (numbers(each.stems) for each in (reference, response))
+    if not own or not said:
+        return frozenset()
+    asked = stems_of(query)
+    theirs = in_asked_powers(own, asked)
+    return frozenset(number for number, whole in theirs.items() if whole in response.stems) | (
+        frozenset(in_asked_powers(said, asked).values()) & reference.stems
+    )
 
 
 def _is_of_another(response: Reading, reference: Reading, query: str) -> bool:

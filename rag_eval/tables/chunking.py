@@ -71,17 +71,15 @@ class _Number(str):
 def _without_scores(items: list[object]) -> list[object]:
     """The texts of a list of texts with their scores; any other list as it is."""
     pairs = [each for each in items if isinstance(each, list | tuple) and len(each) == 2]
-    are_scored = all(
-        (isinstance(text, dict) or (isinstance(text, str) and _SEVERAL_WORDS.search(text)))
-        and isinstance(score, int | float | _Number)
-        and not isinstance(score, bool)
-        for text, score in pairs
-    )
+    are_pairs = all(isinstance(text, dict | str) and _is_number(score) for text, score in pairs)
+    numbers = [str(score) for _, score in pairs]
+    # Years, counts and most prices next to texts are a part of them.
+    are_scored = are_pairs and ("." in "".join(numbers) or {"0", "1"}.issuperset(numbers))
     return [text for text, _ in pairs] if are_scored and len(pairs) == len(items) else items
 
 
-_SEVERAL_WORDS = re.compile(r"\S\s+\S|[^\x00-\x7f]{4}")
-"""In some languages without white space between them. One word with a number may be a row of a table."""
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | _Number) and not isinstance(value, bool)
 
 
 def _stripped(parts: list[str]) -> tuple[str, ...]:

@@ -80,6 +80,8 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     `rows` are the first ones below it, for columns that could be bots.
     """
     uses, wrongly_named = column_uses(place, header, asked, rows.why_no_amounts)
+    if any(use.role == CONTEXT and use.bot is None for use in uses.values()):
+        uses = {index: _with_texts(use, index, rows, asked) for index, use in uses.items()}
     has_ids = any(use.role == CONVERSATION for use in uses.values())
     uses = {index: _with_turns(use, index, rows, asked, has_ids=has_ids) for index, use in uses.items()}
     uses = _with_names_of_bots(uses, rows, asked)
@@ -115,6 +117,18 @@ def _chats_as_queries(columns: Columns, rows: FirstRows) -> Iterator[str]:
             'If it is a chat, write such cells as JSON, [{"role": "user", "content": "…"}, …], or move the turns '
             "before the question to a column History."
         )
+
+
+def _with_texts(use: ColumnUse, index: int, rows: FirstRows, asked: Asked) -> ColumnUse:
+    """The use of a column next to a context of all bots: one bot's only if its name is ours, or its cells are texts.
+
+    `Chunks_A` may have the number of chunks, and `Documents A` names of files.
+    """
+    if use.role != CONTEXT or use.bot is None or asked.gives("context", use.header):
+        return use
+    if "context" in folded(use.header).split() or rows.may_be_contexts(index):
+        return use
+    return replace(use, role=UNUSED, bot=None, why="its first cells are not like texts")
 
 
 def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked, *, has_ids: bool) -> ColumnUse:

@@ -515,9 +515,8 @@ _TRUTHS = frozenset((
 ))  # fmt: skip
 """Names of a response that are those of a ground truth in other files."""
 _WORDS_OF_TRUTHS = frozenset((
-    "gold", "golden", "standard", "expert", "human", "manual", "sme", "official", "approved", "verified", "validated",
-    "annotated", "annotator", "curated", "desired", "ideal", "correct", "right", "true", "truth", "expected", "target",
-    "reference", "faq", "sample",
+    "gold", "golden", "expert", "human", "manual", "sme", "official", "approved", "verified", "validated", "annotated",
+    "annotator", "curated", "desired", "ideal", "correct", "right", "true", "truth", "expected", "reference",
 ))  # fmt: skip
 _ERRORS = _squeezed_all(
     ("error", "errors", "error_message", "exception", "Fehler", "Fehlermeldung", "erreur")

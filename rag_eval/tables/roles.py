@@ -234,7 +234,13 @@ def _take_own_contexts(columns: Collection[_Column], prefix: str) -> None:
         name = each.owner if each.role == RESPONSE else each.header
         for what, rest in halves_of(name) if is_free and is_open else ():
             meaning = meaning_of(what, has_prefixed=True)
-            if meaning and meaning.role in (CONTEXT, RETRIEVED) and (bot := bot_called(rest)):
+            is_place = rest.isdecimal() and "answer" not in name  # as in `Chunk 1` next to `Bot_1`
+            if (
+                meaning
+                and meaning.role in (CONTEXT, RETRIEVED)
+                and not is_place
+                and (bot := bot_called(rest))
+            ):
                 found[meaning.role, bot].append((meaning, each, rest))
                 break
     for claim in found.keys() - taken:

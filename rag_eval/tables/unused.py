@@ -66,6 +66,8 @@ _SENTENCE = 20
 """The same for texts that may be responses by nothing else."""
 _SHORT = 40
 """The same for texts below which a few that are repeated are categories."""
+_SHORTEST = 6
+"""The same of texts of several words that may be passages."""
 _PLAIN = re.compile(r"[\d.,:/%+\-\sTZ]*|true|false|yes|no", re.IGNORECASE | re.ASCII)
 """Numbers, dates and flags: no role is filled by these."""
 _SPACE = re.compile(r"\S\s+\S")
@@ -160,6 +162,15 @@ class FirstRows:
     def is_blank(self, index: int) -> bool:
         """Whether none of the rows has anything in the column, and there are rows."""
         return bool(self._rows) and all(is_blank(cell_at(cells, index)) for _, cells in self._rows)
+
+    def may_be_contexts(self, index: int) -> bool:
+        """Whether most cells that hold something are lists or texts of several words, or there are none.
+
+        Not `p. 3`, and not names of files.
+        """
+        its = self.seen(index)
+        is_text = not its.is_plain and its.mean > (_SHORTEST if its.is_spaced else _SHORT)
+        return not its.mean or its.is_structure or is_text
 
     def are_equal(self, index: int, other: int) -> bool:
         """Whether two columns have the same cells."""

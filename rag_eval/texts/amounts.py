@@ -140,10 +140,10 @@ def _codes(texts: Iterable[str]) -> set[str]:
 
 
 def _replaces(code: str, other: str) -> bool:
-    """Whether both have the same digits and other letters, of which neither begins or ends with those of the other."""
+    """Whether both have the same digits, and as many other letters: LH400 may be short for Lufthansa400."""
     short, long = sorted((_DIGITS.sub("", code), _DIGITS.sub("", other)), key=len)
     has_same_digits = _LETTERS.sub(" ", code) == _LETTERS.sub(" ", other)
-    return has_same_digits and not (long.startswith(short) or long.endswith(short))
+    return has_same_digits and len(long) == len(short)
 
 
 def _may_be_of_amounts(stems: AbstractSet[str]) -> bool:
@@ -331,7 +331,7 @@ def _measure(match: re.Match[str]) -> Iterator[_Value]:
     groups = match.groupdict()
     values = _numbers(match) if groups.get("n") else [1]
     half = Fraction(1, 2) if groups.get("half") or groups.get("half_more") else 0
-    if match["unit"] in _IN_SHORT:
+    if match["unit"] in _IN_SHORT and match["unit"] != "m":  # which may be metres
         yield from ((_NUMBER, value * _IN_SHORT[match["unit"]]) for value in values)  # "4m people"
     for dimension, kind, factor in _MEANINGS.get(match["unit"], ()):
         more: _Number = int(groups.get("minor") or 0)
@@ -509,7 +509,9 @@ _LETTERS = re.compile("[a-z]+")
 _DIGITS = re.compile(r"\d+")
 _POWER = re.compile("1(?:000){1,3}")
 _SHORT_UNIT = re.compile(r"\d\s?[^\W\d_](?!\w)")
-_CODE = re.compile(r"(?<![^\W_])[a-z]{2,20}[-_]?\d{1,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])")
+_CODE = re.compile(
+    r"(?<![^\W_])(?!utc|gmt|kw|cw|rs|kr|us)[a-z]{2,20}\d{2,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])"
+)
 """A word of letters and digits: not "5kg" or "3rd". Of a single letter and digits, the words have one stem anyway."""
 _MAY_BE_CODE = re.compile(r"\d(?<=[^\W\d_][^\W\d_]\d)|\d(?<=[^\W\d_][-_]\d)")
 """Begins with what is searched fastest."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from rag_eval.texts.quantities import NUMBER_WORDS, canonical_number, one_amount
-from rag_eval.texts.words import Reading, normalise, numbers, stem
+from rag_eval.texts.words import Reading, normalise, numbers, stem, stems_of
 
 
 class _Sign(Enum):
@@ -74,8 +74,19 @@ def _opposite_bounds(
         for number, said in own.items()
         if len(said) == 1 and all(way for way, _ in said)
     }
-    theirs = _directions(others, query_of_others, wanted.keys()) if wanted else {}
+    if not wanted or not _says_nothing_else(text, others, query):
+        return frozenset()
+    theirs = _directions(others, query_of_others, wanted.keys())
     return frozenset(number for number, said in wanted.items() if theirs.get(number) == said)
+
+
+def _says_nothing_else(text: Reading, others: Sequence[Reading], query: str) -> bool:
+    """Whether all words of a text but its bounds are in the others, or in the query.
+
+    Another word may turn the bound: "Under 16 they are denied entry" says what "Over 16 they are admitted" says.
+    """
+    known = _OF_BOUNDS.union(stems_of(query), *(each.stems for each in others))
+    return known.issuperset(text.stems)
 
 
 def _directions(
@@ -107,11 +118,10 @@ def _direction(normal: str, number: re.Match[str]) -> tuple[str, int, int]:
     start, end = number.span()
     before = _BOUND_BEFORE.search(normal, max(0, start - _FAR), start)
     found = before or _BOUND_BEHIND.match(normal, end)
-    if found is None:
+    if found is None or _AHEAD.match(normal, end):
         return "", start, end
     way = next(name for name, words_ in found.groupdict().items() if words_ and name != "negated")
     is_negated = before is not None and before["negated"] is not None
-    way = way.removesuffix("_behind")
     return _OTHER_WAY[way] if is_negated else way, min(start, found.start()), max(end, found.end())
 
 
@@ -286,7 +296,6 @@ _MORE = (
     "|plus de|au moins|(?:au|en) dessus d[eu]|au-dessus d[eu]|superieure?s? a"
     "|mas de|al menos|por lo menos|como minimo|por encima de|superior(?:es)? a"
 )
-_MOST, _LEAST = r"max(?:imum|imal\w*|imo|\.)", r"min(?:imum|imal\w*|imo|\.)"
 _DOWN = (
     r"(?:down|f[ae]ll(?:s|en|ing)?|drop\w*|decreas\w*|declin\w*|shr[aiu]nk\w*|lower(?:s|ed|ing)|reduc\w*|cut)"
     r"(?: by| of)?"
@@ -299,26 +308,38 @@ _UP = (
     r"|(?:st[ie]+g\w*|w[au]chs\w*|erhoh\w*)(?: sich)? um|(?:augment|hauss|progress)\w* d[eu]"
     r"|(?:sub|aument|crec)\w* (?:en |de )?(?:un|el|del)"
 )
+_OF_BOUNDS = frozenset(
+    stems_of("""
+        go went gone under below most less fewer lower younger shorter smaller lighter cheaper colder slower over
+        above beyond exceed exceeds exceeded exceeding least more greater higher older longer larger bigger heavier
+        taller warmer faster fall fell fallen falling drop dropped decrease decreased decline declined shrink shrank
+        lowered reduce reduced cut down up rise rose risen rising increase increased grow grew grown gain gained
+        climb climbed raise raised unter unterhalb bis höchstens weniger jünger kürzer kleiner niedriger leichter
+        geringer billiger über oberhalb mindestens wenigstens mehr älter länger größer höher schwerer teurer sank
+        sinkt fiel fällt gesunken gefallen stieg steigt gestiegen moins plus jusqu dessous dessus inférieur
+        supérieur menos más hasta debajo encima superior
+    """)
+)
+"""Stems of words that tell a bound or a direction."""
 _BETWEEN = (
     "(?:the|an?|ages?|aged|of|is|are|amount|sum|value|about|around|eur|usd|gbp|chf|de|der|von|la|el|les)"
 )
 _BOUND_BEFORE = re.compile(
     r"(?<!\w)(?P<negated>(?:no|not|never|nicht|pas|nie)\s(?:be\s|have\s)?)?"
-    rf"(?:(?P<less>{_LESS}|{_MOST}(?: \w+){{0,2}}:?)|(?P<more>{_MORE}|{_LEAST}(?: \w+){{0,2}}:?)"
+    rf"(?:(?P<less>{_LESS})|(?P<more>{_MORE})"
     rf"|(?P<down>{_DOWN})|(?P<up>{_UP}))"
     rf"\s(?:{_BETWEEN}\s){{0,4}}[€$£¥]?\s?\Z"
 )
 _BOUND_BEHIND = re.compile(
-    r"(?:\s?(?:[%€$£¥]|[a-z°]+)){0,2}?,?\s(?:(?:or|and|oder|und|ou|et|y|o)\s(?:"
+    r"(?:\s?(?:[%€$£¥]|[a-z°]+)){0,2}?,?\s(?:or|and|oder|und|ou|et|y|o)\s(?:"
     "(?P<less>less|fewer|younger|under|below|lower|shorter|weniger|junger|darunter|moins|menos|menores)"
     "|(?P<more>more|older|over|above|up|upwards?|higher|longer|greater|mehr|alter|daruber|plus|mas|mayores))"
-    "|(?P<less_behind>at (?:the )?most|maximum|hochstens|au maximum|au plus|como maximo)"
-    "|(?P<more_behind>at (?:the )?least|minimum|mindestens|au minimum|au moins|como minimo)"
-    "|(?P<down>less|fewer|lower|cheaper|decrease|drop|fall|decline|reduction|down|weniger|niedriger|billiger|gesunken|gefallen"
-    "|gesenkt|de moins|menos)"
-    "|(?P<up>more|higher|increase|rise|growth|up|mehr|hoher|teurer|gestiegen|gewachsen|erhoht|de plus|mas))"
     r"(?!\w|\s(?:\d|to\b|or\s(?:less|more)|oder\s(?:weniger|mehr)|o\s(?:menos|mas)|ou\s(?:moins|plus)))"
 )
+_AHEAD = re.compile(
+    r"(?: \S+){1,2}? (?:before|prior|ahead|in advance|earlier|vor|vorher|zuvor|avant|a l'avance|antes)(?!\w)"
+)
+"""Of a time before something, the least and the most that one may wait are one bound."""
 _TURNING = re.compile(
     r"(?<!\w)(?:no|not|never|none|nobody|nor|neither|cannot|without|except\w*|unless|only|free|exempt\w*|excluded|forbidden"
     r"|prohibited|banned|otherwise|instead|half|reduced|discount\w*"

@@ -284,7 +284,11 @@ def _name_in(reference: str, query: str) -> Sequence[str]:
 
 
 def _is_title(part: str, query: str) -> bool:
-    return not (_titles(query) | _NO_NAMES).isdisjoint(stems_of(part))
+    """Whether a part of a name is a title or an office, or ends with one as "Bundeskanzler" does."""
+    own = stems_of(part)
+    if not (_titles(query) | _NO_NAMES).isdisjoint(own):
+        return True
+    return any(one.endswith(title) for one in own for title in _NO_NAMES if len(title) > _SHORTEST_TITLE)
 
 
 def _is_respelled(piece: str, name: str) -> bool:
@@ -566,9 +570,11 @@ _NO_NAMES = frozenset(
         stem,
         words("""
             president king queen prince princess emperor pope bishop saint sir lord lady captain general judge senator
+            officer reverend father mother brother sister uncle aunt detective sergeant colonel major admiral governor
             chancellor minister mayor director professor doctor coach author architect engineer
             actually probably possibly perhaps maybe apparently presumably originally
             präsident präsidentin könig königin kaiser papst bischof richter richterin kanzler kanzlerin ministerin
+            stürmer stürmerin torwart
             bürgermeister bürgermeisterin direktor direktorin architekt architektin ingenieur ingenieurin trainer
             président présidente roi reine empereur pape évêque juge ministre maire directeur directrice architecte
             presidente presidenta rey reina papa obispo juez ministro ministra alcalde alcaldesa directora arquitecto
@@ -576,6 +582,8 @@ _NO_NAMES = frozenset(
     )
 )
 """Stems of words that stand before a family name and are often written with a capital letter."""
+_SHORTEST_TITLE = 5
+"""Letters above which a word may end with a title: not Rabbath with "bath"."""
 _ARTICLES = frozenset(words("the der die das den dem ein eine einen einem le la un une el una"))
 _BEFORE_PLACES = frozenset(words("in at near from to im bei aus nach en dans de"))
 _ENDS = ".,;:!?"
@@ -612,6 +620,6 @@ _STANDING_FOR_IT = (
 )
 """Stems that stand for what a query asks for: "the number of employees"."""
 _DENIAL = re.compile(
-    r"\b(?:not?|never|nobody|nothing|none|neither|cannot|un(?:known|clear|certain|specified|disclosed|resolved)|myster\w+|disput\w+"
-    r"|nicht|kein\w*|nie(?:mand)?|unbekannt|unklar|pas|jamais|aucune?|inconnue?s?|nunca|nadie|ningun\w*|desconoc\w+)\b|n't\b"
+    r"\b(?:not?|never|nobody|nothing|none|neither|cannot|un(?:known|clear|certain|specified|disclosed|resolved|solved)"
+    r"|myster\w+|disput\w+|debated|lost|open|anon[iy]m\w*|ungeklart|umstritten|offen|verloren|discut\w*|ignor\w*|nicht|kein\w*|nie(?:mand)?|unbekannt|unklar|pas|jamais|aucune?|inconnue?s?|nunca|nadie|ningun\w*|desconoc\w+)\b|n't\b"
 )

@@ -141,7 +141,7 @@ _SAYS = (
 _IN_SOURCE = rf"(?:the|this|these|my|any) {_HEDGE}{_SOURCE}"
 _TO_KNOW = (
     r"(?:(?:(?:not|n't) possible|impossible) to"
-    r" (?:determine|say|tell|answer|establish|identify|know|find|infer|ascertain|conclude|confirm|verify)"
+    r" (?:determine|say|tell|answer|establish|know|infer|ascertain|conclude)"
     r"|(?:not|n't) clear|unclear)\b"
 )
 _WORDINGS = (
@@ -161,7 +161,7 @@ _WORDINGS = (
     rf"{_HEDGE}(?:in|by) (?:the|this|my|any) {_HEDGE}{_SOURCE}",
     rf"{_TO_KNOW}[^.!?]{{0,100}}?\b(?:from|in|on|with|using|by|given|within) {_IN_SOURCE}\b",
     rf"(?:from|in|on|to|with|using|given|within) {_IN_SOURCE},? [^.!?]{{0,60}}?\b{_TO_KNOW}",
-    rf"{_SOURCE} (?:provided |given |above )?(?:is|are|remains?) silent\b",
+    r"\b(?:context|passages?|excerpts?|documents|sources) (?:provided |given |above )?(?:is|are|remains?) silent\b",
     rf"{_SOURCE} (?:provided |given |above )?(?:(?:say|contain|mention|provide|include|give|state)s? nothing"
     r"|(?:makes?|gives?|contains?) no (?:mention|reference|indication))\b",
     r"nothing (?:\w+ ){0,3}?(?:in|from) (?:the|this|these|my|any) (?:\w+ )?(?:context|document|passage|excerpt|text"

@@ -30,6 +30,7 @@ from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Evidence
 from rag_eval.texts.amounts import in_other_units, other_codes
+from rag_eval.texts.quantities import in_asked_powers
 from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
@@ -158,8 +159,8 @@ def support(
     light = understood(text, query, chunks) if query else NOTHING_UNDERSTOOD
     if light.stems:
         stated = stated | light.stems
-    if signs := restated_signs(claim.whole, evidence):
-        light = light._replace(restated=light.restated | signs)
+    if same := restated_signs(claim.whole, evidence) | _in_asked_powers(claim.whole, evidence, query):
+        light = light._replace(restated=light.restated | same)
     different = _different(claim.whole, evidence, query)
     whole = ground(claim.whole, evidence, light, different)
     parts = [(part, ground_part(part, whole, light)) for part in claim.sentences] or [(claim.whole, whole)]
@@ -178,6 +179,13 @@ def support(
         sentences = [replace(one, value=one.value * left, elsewhere=elsewhere) for one in sentences]
         return Support(whole.share * faults.factor * left, whole.share, sentences)
     return Support(whole.share * faults.factor, whole.share, sentences)
+
+
+def _in_asked_powers(claim: Reading, evidence: Sequence[Reading], query: str) -> frozenset[str]:
+    """Numbers of a claim that the evidence has in the thousands or millions that the query asks for."""
+    own = numbers(claim.stems) if query else []
+    whole = in_asked_powers(own, stems_of(query)) if own else {}
+    return frozenset(number for number in whole if any(whole[number] in each.stems for each in evidence))
 
 
 def _different(claim: Reading, evidence: Sequence[Reading], query: str) -> AbstractSet[str]:
