@@ -40,6 +40,9 @@ NOT_RUN = "not_run"
 OVER_LIMIT = "over_limit"
 """Code of a call that was not sent, because its prompt is longer than the user allows."""
 
+EXCEEDS_RATE_LIMIT = "exceeds_rate_limit"
+"""Code of a call that is larger than what the endpoint takes in a minute, or in a day."""
+
 CONTENT_CODES = frozenset(
     {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", "loop", OVER_LIMIT}
 )
@@ -57,6 +60,8 @@ REFUSALS = {
 def how_to_judge_again(codes: Collection[str]) -> str:
     """What to do about failures with these codes. What the model itself said is kept: that is paid for once."""
     kept = CONTENT_CODES - {OVER_LIMIT} | REFUSALS.keys()
+    if {*codes} == {EXCEEDS_RATE_LIMIT}:
+        return "Raise the judge's tokens per minute, and run the same command again to judge them."
     if kept.isdisjoint(codes):
         return "Run the same command again to judge them."
     if kept.issuperset(codes):

@@ -452,8 +452,8 @@ def test_labels_of_more_pairs_than_the_run_has_give_no_win_rate(tmp_path: Path) 
     labels, found = joined([path], results)
     assert labels.warnings == [
         "Atlas and Birch: the labelled pairs were drawn from 25 pairs, and this run has 30; their win rate is unknown. "
-        "Create a review sheet from this run, or give the JSON that the sheet was made from as INPUT with "
-        "--report-only."
+        "Give the JSON that the sheet was made from as INPUT with --report-only, or create a review sheet from this "
+        "run."
     ]
     people = people_of(compared(found))
     assert (people.win_rate, people.queries, people.agreement.count) == (None, 0, 25)

@@ -14,7 +14,7 @@ import click
 
 from rag_eval.cli.console import hide, set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
-from rag_eval.cli.judging import open_judges, refuse_empty
+from rag_eval.cli.judging import open_judges, refuse_empty, run_name
 from rag_eval.cli.options import Options, load, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
@@ -191,7 +191,9 @@ class _JudgeComparisonJob:
         for side in sides:
             self._session.say(f"{side.heading}:", bold=True)
             part = ((store_path(side.settings, side.target),), table.rows)
-            for line in DryRun(side.loaded, side.options, self._session.rubric).lines(
+            is_offline = side.settings.provider.is_offline
+            run = "" if is_offline else run_name(side.settings, self._session.input, side.target)
+            for line in DryRun(side.loaded, side.options, self._session.rubric, run=run).lines(
                 table, partial(iter, (part,)), pairs=self._pairs_of(side, table)
             ):
                 self._session.say(line)

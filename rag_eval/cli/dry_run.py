@@ -1,6 +1,5 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from rag_eval.records import PROMPT_FORMS, Row
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range, Wave, WaveJudge
 from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
+from rag_eval.run.metered_store import RunAccount
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import Table
 from rag_eval.texts.display import counted, enumerated
@@ -56,8 +56,20 @@ class _Total:
 class DryRun:
     """A whole run over a judge that makes its replies up. Stored replies are left as they are."""
 
-    def __init__(self, loaded: "LoadedSettings", options: Options, rubric: "EvaluationRubric | None") -> None:
-        """`options` say which stored replies are left out, if damaged ones end it, and if it is a run in batches."""
+    def __init__(
+        self,
+        loaded: "LoadedSettings",
+        options: Options,
+        rubric: "EvaluationRubric | None",
+        *,
+        run: str = "",
+        since: float = 0.0,
+    ) -> None:
+        """`options` say which stored replies are left out, if damaged ones end it, and if it is a run in batches.
+
+        `run` is the name of the run in its store; `since` is when a run in shards began again, in seconds since 1970.
+        """
+        self._run, self._since = run, since
         self._loaded = loaded
         self._settings = loaded.settings.without_entra()
         self._options = options
@@ -192,14 +204,17 @@ class DryRun:
         if not paths:
             return None
         options = self._options
-        return Store(
+        store = Store(
             paths[0],
             another=paths[1] if len(paths) > 1 else None,
             on_damage=None if options.strict_cache else warn,
-            since=time.time() if options.fresh else 0.0,
+            since=self._since,
             retry_errors=options.retry_errors,
             is_dry=True,
         )
+        if self._run or (options.fresh and not self._since):
+            RunAccount(store, self._run, fresh=options.fresh)  # leaves out what the run would
+        return store
 
     def _time_lines(self, estimate: Estimate) -> Iterator[str]:
         """How long the calls would take; nothing if the speed of the judge is not known."""

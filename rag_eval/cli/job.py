@@ -133,7 +133,9 @@ class Job:
         from rag_eval.configuration.effective import store_path
 
         stores = (store_path(loaded.settings, self._paths.report),)
-        dry_run = DryRun(loaded, self._options, self._session.rubric)
+        is_offline = loaded.settings.provider.is_offline
+        run = "" if is_offline else run_name(loaded.settings, self._session.input, self._paths.report)
+        dry_run = DryRun(loaded, self._options, self._session.rubric, run=run)
         looks = self._until_clear.looks if self._until_clear else ()
         for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks, pairs=pairs):
             say(line)

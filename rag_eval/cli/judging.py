@@ -42,12 +42,16 @@ def _llm_judges(
     settings: "Settings", path: Path, target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
     from rag_eval.configuration.effective import store_path
+    from rag_eval.run.batches import fresh_since
     from rag_eval.run.judges import StoredReplies, open_llm_judges
     from rag_eval.store.reply_store import Store
 
+    path_of_store = store_path(settings, target)
+    since = fresh_since(path_of_store, target)
     replies = StoredReplies(
-        path=store_path(settings, target),
-        fresh=options.fresh,
+        path=path_of_store,
+        fresh=options.fresh and not since,
+        since=since,
         retry_errors=options.retry_errors,
         strict=options.strict_cache,
         only=options.report_only,

@@ -262,12 +262,13 @@ class ShardedRun:
     def numbers_to_judge(self, options: Options) -> list[int]:
         """Of the shards that are more than counted again."""
         from rag_eval.shards.folder import about_results
+        from rag_eval.shards.judge_shard import is_as_asked
 
         parts = ((spec, about_results(self.folder.results(spec.number))) for spec in self._wanted(options))
         return [
             spec.number
             for spec, about in parts
-            if spec.again or about.get("judging") != spec.judging or about["failed"]
+            if spec.again or not is_as_asked(about, spec) or about["failed"]
         ]
 
     def damaged_inputs(self, options: Options) -> list[int]:

@@ -132,10 +132,10 @@ class ShardedJob:
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.run.pairs import PairJudge
 
-        table, shards, pairs = self._to_estimate(loaded)
+        table, shards, pairs, since = self._to_estimate(loaded)
         cache, replies = loaded.settings.cache, self._folder.replies
         shared = [cache.directory / CACHE_NAME] if cache.enabled else []
-        lines = DryRun(loaded, self._options, self._session.rubric).lines(
+        lines = DryRun(loaded, self._options, self._session.rubric, since=since).lines(
             table,
             lambda: (([*shared, replies(None), replies(number)], rows) for number, rows in shards()),
             files=len(self._files),
@@ -146,17 +146,18 @@ class ShardedJob:
             say(line)
         return ExitCode.COMPLETE
 
-    def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards, PairPlan | None]":
+    def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards, PairPlan | None, float]":
+        """The table without rows, the shards, what is compared in pairs, and since when parts and replies count."""
         from rag_eval.shards.folder import read_rows
         from rag_eval.shards.plan import cut, pairs_of, read_plan
 
-        def cut_again(known: int | None) -> "tuple[Table, _Shards, PairPlan | None]":
+        def cut_again(known: int | None) -> "tuple[Table, _Shards, PairPlan | None, float]":
             tables, most = self._tables(loaded), loaded.settings.evaluation.max_rows
             shard_rows = known or self._shard_rows(tables[0])
             habits = reduce(joined, (table.habits for table in tables))
             first = replace(tables[0], habits=habits)
             pairs = pairs_of(loaded.settings, first.bots, cut(tables, most, shard_rows))
-            return first, lambda: enumerate(cut(tables, most, shard_rows)), pairs
+            return first, lambda: enumerate(cut(tables, most, shard_rows)), pairs, 0.0
 
         if read_plan(self._folder) is None:
             return cut_again(None)
@@ -164,14 +165,18 @@ class ShardedJob:
         run = self._run_of(plan, loaded.settings)
         if before:
             run.keep_what_was_paid(before, self._options)
-        numbers = run.numbers_to_judge(self._options)
+        numbers, since = run.numbers_to_judge(self._options), run.plan.fresh_since
         wanted = set(numbers)
         table = plan.table_without_rows()
         if not run.damaged_inputs(self._options):
             inputs = {number: self._folder.input(number) for number in numbers}
-            return table, lambda: ((number, read_rows(path)) for number, path in inputs.items()), plan.pairs
-        _, every, _ = cut_again(plan.shard_rows)
-        return table, lambda: (shard for shard in every() if shard[0] in wanted), plan.pairs
+
+            def there() -> "Iterator[tuple[int, Sequence[Row]]]":
+                return ((number, read_rows(path)) for number, path in inputs.items())
+
+            return table, there, plan.pairs, since
+        _, every, _, _ = cut_again(plan.shard_rows)
+        return table, lambda: (shard for shard in every() if shard[0] in wanted), plan.pairs, since
 
     def _tables(self, loaded: "LoadedSettings") -> "list[Table]":
         from rag_eval.shards.plan import require_same_bots

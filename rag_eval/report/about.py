@@ -135,11 +135,7 @@ def cost_words(usage: Usage, currency: str, digits: int = 4) -> str:
     most = f"{usage.cost:,.{digits}f} {currency}".rstrip()
     least = f"{usage.cost - usage.uncounted_cost:,.{digits}f}"
     words = f"at least {least}, at most {most}" if usage.uncounted else most
-    return (
-        f"{words} (last command: {usage.cost - usage.earlier_cost:,.{digits}f})"
-        if usage.earlier_requests
-        else words
-    )
+    return f"{words} (last command: {usage.cost_now or 0.0:,.{digits}f})" if usage.earlier_requests else words
 
 
 def _failed(usage: Usage) -> list[str]:

@@ -97,6 +97,16 @@ def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
     return [each for each in BatchRecords(store).batches() if each.job == _job_of(target) and _is_open(each)]
 
 
+def fresh_since(path: Path, target: Path) -> float:
+    """When a command with --batch and --fresh began the job of a report, by the store at `path`; 0 if none did."""
+    if not path.exists():
+        return 0.0
+    store = Store(path, is_dry=True, on_damage=lambda sentence: None)
+    job = BatchRecords(store).job(_job_of(target))
+    store.end(keep=True)
+    return job.replies_since if job else 0.0
+
+
 def _job_of(target: Path) -> str:
     """The name of a report's job."""
     return hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()
@@ -232,6 +242,7 @@ class BatchRun:
         )
         self._account = RunAccount(store, run)
         self._job = self._begun(_job_of(target), fresh, retry_errors)
+        self._account = RunAccount(store, run, since=self._job.replies_since)
         self._before = self._job
         self._bill = JobBill(store, self._job, plan.limits.prices)
         store.serve_since(self._job.replies_since, self._job.failures_since)
@@ -407,8 +418,8 @@ class BatchRun:
     def _begun(self, name: str, fresh: bool, retry_errors: bool) -> JobRecord:
         job = self._records.job(name) or JobRecord(name)
         now = time.time()
-        if fresh and not job.replies_since:
-            job = replace(job, replies_since=now)
+        if not job.replies_since and (fresh or self._account.fresh_since):
+            job = replace(job, replies_since=self._account.fresh_since or now)
         if (fresh or retry_errors) and not job.failures_since:
             job = replace(job, failures_since=now)
         return job

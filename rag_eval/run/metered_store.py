@@ -37,17 +37,18 @@ class RunAccount:
         self._store = store
         self._run = run
         known: dict[str, Any] = json.loads(store.note(run) or "{}")
-        self._fresh_since: float = known.get("fresh_since", 0.0)
-        self.continues = bool(fresh and self._fresh_since)
-        """Whether the run was begun again by an earlier command, as this one was asked to do."""
-        if fresh and not self._fresh_since:
-            self._fresh_since = time.time()
-        store.ignore_before(self._fresh_since)
+        self.fresh_since: float = known.get("fresh_since", 0.0)
+        """When a command with `fresh` began the run, until the run comes to its end; else 0."""
+        self.continues = bool(self.fresh_since)
+        """Whether an earlier command began the run again and was interrupted."""
+        if fresh and not self.fresh_since:
+            self.fresh_since = time.time()
+        store.ignore_before(self.fresh_since)
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
         self.began = time.time()
         """In seconds since 1970."""
-        if known and known["began"] >= max(since, self._fresh_since):
+        if known and known["began"] >= max(since, self.fresh_since):
             self.began, self._before = known["began"], from_plain(Usage, known["usage"])
 
     def follow(self, now: Callable[[], Usage]) -> None:
@@ -86,8 +87,8 @@ class RunAccount:
 
     def reach_end(self) -> None:
         """The command has come to its end, with or without failures: the next one with `fresh` begins again."""
-        if self._fresh_since:
-            self._fresh_since = 0.0
+        if self.fresh_since:
+            self.fresh_since = 0.0
             with suppress(StoreError):
                 self._store.commit(self._statement(self._now()))
 
@@ -102,7 +103,7 @@ class RunAccount:
 
     def _statement(self, now: Usage) -> Statement:
         usage = self._before + now if self._before.requests else now
-        record = {"began": self.began, "usage": to_plain(usage), "fresh_since": self._fresh_since}
+        record = {"began": self.began, "usage": to_plain(usage), "fresh_since": self.fresh_since}
         return insertion("notes", (self._run, json.dumps(record)))
 
 

@@ -101,11 +101,11 @@ def _about_tallies(folder: RunFolder, spec: ShardSpec) -> State:
 
 def _are_of_results(about: State, folder: RunFolder, spec: ShardSpec) -> bool:
     return bool(
-        _is_as_asked(about, spec) and about.get("results") == fingerprint_of_file(folder.results(spec.number))
+        is_as_asked(about, spec) and about.get("results") == fingerprint_of_file(folder.results(spec.number))
     )
 
 
-def _is_as_asked(about: State, spec: ShardSpec) -> bool:
+def is_as_asked(about: State, spec: ShardSpec) -> bool:
     """Whether a part that says this of itself was judged as the specification asks for."""
     return about.get("judging") == spec.judging and about.get("fresh_since", 0.0) >= spec.fresh_since
 
@@ -169,7 +169,7 @@ class _Shard:
     def count_again(self) -> bool:
         """Tallies of what was judged before, as the settings are now. False if it is not there, or damaged."""
         judged = about_results(self._folder.results(self._spec.number))
-        if not _is_as_asked(judged, self._spec):
+        if not is_as_asked(judged, self._spec):
             return False
         facts = with_marks(self._spec.facts_of_run(), [judged])
         before = read_results(self._folder.results(self._spec.number))

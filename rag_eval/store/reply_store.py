@@ -79,6 +79,8 @@ class Store:
         """From now on ignore replies and failures from before that time, in seconds since 1970."""
         self._replies_since = max(self._replies_since, since)
         self._failures_since = max(self._failures_since, since)
+        if self._another:
+            self._another.ignore_before(since)
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""

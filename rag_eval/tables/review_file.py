@@ -698,8 +698,8 @@ class ReviewLabels:
                     )
                     reason = (
                         f"the labelled {what} were drawn from {strata.cases:,} {what}, and this run has {count:,}; "
-                        f"{lost}. Create a review sheet from this run, or give the JSON that the sheet was made from "
-                        "as INPUT with --report-only."
+                        f"{lost}. Give the JSON that the sheet was made from as INPUT with --report-only, or create a "
+                        "review sheet from this run."
                     )
             if _IN_PAIR not in bot:
                 self.strata[bot] = {} if reason else sizes
