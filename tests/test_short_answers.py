@@ -954,6 +954,7 @@ def test_a_number_in_the_millions_that_the_query_asks_for_is_the_same(reference:
     found = values(query, response, reference, "4 million people visited in 2019.")
     assert found["faithfulness"] >= CALIBRATED_THRESHOLDS["faithfulness"]
     assert found["answer_correctness"] >= CALIBRATED_THRESHOLDS["answer_correctness"]
+    assert found["answer_relevancy"] >= CALIBRATED_THRESHOLDS["answer_relevancy"]
     assert values("How many visited?", "4.", None, "4 million people visited.")["faithfulness"] < 0.5
 
 
