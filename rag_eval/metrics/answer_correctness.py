@@ -27,7 +27,14 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import Likeness, find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.amounts import differ, may_have_amount, may_have_rank, other_codes, restated
+from rag_eval.texts.amounts import (
+    differ,
+    in_asked_powers,
+    may_have_amount,
+    may_have_rank,
+    other_codes,
+    restated,
+)
 from rag_eval.texts.quantities import (
     CURRENCIES,
     LENGTHS,
@@ -38,7 +45,6 @@ from rag_eval.texts.quantities import (
     SIGNS,
     TIMES,
     WEEKDAYS,
-    in_asked_powers,
 )
 from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
@@ -306,13 +312,9 @@ def _amounts(
 
 def _in_asked_powers(reference: Reading, response: Reading, query: str) -> frozenset[str]:
     """Numbers of the reference that the response has, one of both in the millions that the query asks for."""
-    own, said = (numbers(each.stems) for each in (reference, response))
-    if not own or not said:
-        return frozenset()
-    asked = stems_of(query)
-    theirs = in_asked_powers(own, asked)
+    theirs, said = (in_asked_powers(each.stems, query) for each in (reference, response))
     return frozenset(number for number, whole in theirs.items() if whole in response.stems) | (
-        frozenset(in_asked_powers(said, asked).values()) & reference.stems
+        frozenset(said.values()) & reference.stems
     )
 
 

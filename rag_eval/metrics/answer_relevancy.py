@@ -35,13 +35,11 @@ from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.amounts import restated
-from rag_eval.texts.quantities import in_asked_powers
+from rag_eval.texts.amounts import in_asked_powers, restated
 from rag_eval.texts.words import (
     Reading,
     content_stems,
     has_words,
-    numbers,
     quote,
     read,
     read_all,
@@ -267,7 +265,7 @@ def _source(answer: str, said: set[str], case: Case) -> _Source:
         return best
     if small := said_by_function_words(read_claim(answer).whole):
         return _source_of_function_words(small, best)
-    if wholes := in_asked_powers(numbers(said), stems_of(case.query)):
+    if wholes := in_asked_powers(said, case.query):
         known = frozenset(chain.from_iterable(chunk.stems for chunk in read_all(chunks)))
         said = {wholes[one] if wholes.get(one) in known else one for one in said}
     light = understood(answer, case.query, chunks)

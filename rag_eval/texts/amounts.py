@@ -15,6 +15,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from rag_eval.texts.quantities import (
+    JOINING,
     MEASURE,
     MEASURE_OF,
     MONTH_NUMBERS,
@@ -23,6 +24,7 @@ from rag_eval.texts.quantities import (
     ONES,
     canonical_number,
     numeral,
+    one_amount,
 )
 from rag_eval.texts.words import normalise, numbers, read_sentences, stem, stems_of
 
@@ -120,6 +122,22 @@ def _measured_number(amount: Amount) -> str:
 
 def _dimensions(amount: Amount) -> AbstractSet[str]:
     return {dimension for dimension, _ in amount.values}
+
+
+def in_asked_powers(stems: Iterable[str], query: str) -> dict[str, str]:
+    """Numbers among the stems with a power of ten that the query asks for: 4000000 for 4 and "How many million?"."""
+    powers = _powers_in(query)
+    pairs = (
+        ((number, one_amount((number, power))[0]) for number in numbers(stems) for power in powers)
+        if powers
+        else ()
+    )
+    return {number: whole for number, whole in pairs if number != whole}
+
+
+@lru_cache(maxsize=4)  # a query, for each metric
+def _powers_in(query: str) -> frozenset[str]:
+    return JOINING.intersection(stems_of(query)) if query else frozenset()
 
 
 def other_codes(text: str, others: Sequence[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ Pure. `rag_eval.texts.words` applies it to every text that is compared, so both 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 
@@ -44,13 +44,6 @@ def numeral(characters: str) -> str:
         else:
             total, group, digit = total + (group + digit or 1) * unit, 0, 0
     return str(total + group + digit)
-
-
-def in_asked_powers(numbers: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
-    """Each number with a power of ten that a query with these stems asks for: 4000000 for 4 and "How many million?"."""
-    powers = JOINING.intersection(asked)
-    pairs = ((number, one_amount((number, power))[0]) for number in numbers for power in powers)
-    return {number: whole for number, whole in pairs if number != whole}
 
 
 def one_amount(stems: Sequence[str]) -> list[str]:

@@ -29,8 +29,7 @@ from rag_eval.metrics.offline.grounding import (
 from rag_eval.metrics.offline.scripts import has_spaced_sentences
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Evidence
-from rag_eval.texts.amounts import in_other_units, other_codes
-from rag_eval.texts.quantities import in_asked_powers
+from rag_eval.texts.amounts import in_asked_powers, in_other_units, other_codes
 from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import (
     NEGATION,
@@ -183,8 +182,7 @@ def support(
 
 def _in_asked_powers(claim: Reading, evidence: Sequence[Reading], query: str) -> frozenset[str]:
     """Numbers of a claim that the evidence has in the thousands or millions that the query asks for."""
-    own = numbers(claim.stems) if query else []
-    whole = in_asked_powers(own, stems_of(query)) if own else {}
+    whole = in_asked_powers(claim.stems, query)
     return frozenset(number for number in whole if any(whole[number] in each.stems for each in evidence))
 
 
