@@ -137,7 +137,7 @@ def in_asked_powers(stems: Iterable[str], query: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4)  # a query, for each metric
 def _powers_in(query: str) -> frozenset[str]:
-    return JOINING.intersection(stems_of(query)) if query else frozenset()
+    return JOINING.intersection(stems_of(query)) if _MAY_ASK_POWER.search(query) else frozenset()
 
 
 def other_codes(text: str, others: Sequence[str]) -> frozenset[str]:
@@ -531,7 +531,9 @@ _CODE = re.compile(
     r"(?<![^\W_])(?!utc|gmt|kw|cw|rs|kr|us)[a-z]{2,20}\d{2,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])"
 )
 """A word of letters and digits: not "5kg" or "3rd". Of a single letter and digits, the words have one stem anyway."""
-_MAY_BE_CODE = re.compile(r"\d(?<=[^\W\d_][^\W\d_]\d)|\d(?<=[^\W\d_][-_]\d)")
+_MAY_ASK_POWER = re.compile("hundr|hundert|thousand|tausend|mil|bil|mio|mrd|mld", re.IGNORECASE)
+"""Told fast."""
+_MAY_BE_CODE = re.compile(r"\d(?<=[^\W\d_][^\W\d_]\d)\d")
 """Begins with what is searched fastest."""
 _WITHIN_CODE = re.compile(r"[-_/.\s]+")
 _DECIMAL = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
