@@ -490,6 +490,23 @@ def test_fresh_from_cron_comes_to_its_end(job: Job, server: BatchServer) -> None
 
 
 @pytest.mark.slow
+def test_a_dry_run_of_a_fresh_job_counts_what_is_left(job: Job, server: BatchServer) -> None:
+    """Of a job in batches, and of a run that began online and goes on in batches."""
+    job.configure("[cache]\nenabled = true\n")
+    assert job.through() == [75, 75, 75, 0]
+    for before, replies in ((), 11), (("--max-calls", "2"), 12):
+        if before:
+            assert job.command("--fresh", *before).code == 4
+        assert job.run("--fresh").code == 75
+        server.end()
+        assert job.run().code == 75
+        for options in ((), ("--fresh",), ("--batch",)):
+            told = job.command("--dry-run", *options).out
+            assert f"Cached replies: {replies}." in told, told
+        assert job.through()[-1] == 0
+
+
+@pytest.mark.slow
 def test_what_batches_took_is_in_the_report_of_later_commands_without_them(
     job: Job, server: BatchServer
 ) -> None:

@@ -131,8 +131,8 @@ def test_replies_and_failures_of_earlier_can_be_ignored_from_now_on(tmp_path: Pa
     store.put_reply("a", reply="{}", **paid)  # type: ignore[arg-type]
     store.put_failure("b", task="t", code="refused", message="no")
     assert (store.reply("a"), store.failure("b")) == ("{}", ("refused", "no"))
-    store.serve_since(0.0, 4e9)
+    store.ignore_before(failures=4e9)
     assert (store.reply("a"), store.failure("b")) == ("{}", None)
-    store.serve_since(4e9, 4e9)
+    store.ignore_before(4e9)
     assert store.reply("a") is None
     store.end(keep=True)

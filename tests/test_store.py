@@ -123,17 +123,19 @@ def test_what_a_store_lacks_is_looked_up_in_another_which_stays(tmp_path: Path) 
 
 
 def test_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
-    """`since` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
+    """All of it, or failures alone; the new ones replace them."""
     before = Store(tmp_path / "s")
     before.put_reply("r", reply="[1]", **PAID)
     before.put_failure("f", **FAILED)
     before.end(keep=True)
 
-    retrying = Store(tmp_path / "s", retry_errors=True)
+    retrying = Store(tmp_path / "s")
+    retrying.ignore_before(failures=time.time())
     assert (retrying.reply("r"), retrying.failure("f")) == ("[1]", None)
     retrying.end(keep=True)
 
-    fresh = Store(tmp_path / "s", since=time.time())
+    fresh = Store(tmp_path / "s")
+    fresh.ignore_before(time.time())
     assert (fresh.reply("r"), fresh.failure("f")) == (None, None)
     fresh.put_reply("r", reply="[2]", **PAID)
     fresh.put_failure("f", task="t", code="truncated", message="cut")
@@ -149,7 +151,9 @@ def test_an_unserved_failure_is_kept_until_there_is_a_reply(tmp_path: Path) -> N
     before = Store(tmp_path / "s")
     before.put_failure("f", **FAILED)
     before.end(keep=True)
-    Store(tmp_path / "s", retry_errors=True).end(keep=True)
+    retrying = Store(tmp_path / "s")
+    retrying.ignore_before(failures=time.time())
+    retrying.end(keep=True)
     after = Store(tmp_path / "s")
     assert after.failure("f") == ("refused", "no")
     after.end(keep=True)

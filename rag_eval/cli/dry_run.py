@@ -1,5 +1,6 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,13 +64,14 @@ class DryRun:
         rubric: "EvaluationRubric | None",
         *,
         run: str = "",
+        job: str = "",
         since: float = 0.0,
     ) -> None:
         """`options` say which stored replies are left out, if damaged ones end it, and if it is a run in batches.
 
-        `run` is the name of the run in its store; `since` is when a run in shards began again, in seconds since 1970.
+        `run` and `job` are the names in its store; `since` is when a run in shards began again. See RunAccount.
         """
-        self._run, self._since = run, since
+        self._run, self._job, self._since = run, job, since
         self._loaded = loaded
         self._settings = loaded.settings.without_entra()
         self._options = options
@@ -208,12 +210,12 @@ class DryRun:
             paths[0],
             another=paths[1] if len(paths) > 1 else None,
             on_damage=None if options.strict_cache else warn,
-            since=self._since,
-            retry_errors=options.retry_errors,
             is_dry=True,
         )
-        if self._run or (options.fresh and not self._since):
-            RunAccount(store, self._run, fresh=options.fresh)  # leaves out what the run would
+        if options.retry_errors:
+            store.ignore_before(failures=time.time())
+        # For what the run would ignore.
+        RunAccount(store, self._run, job=self._job, fresh=options.fresh, since=self._since)
         return store
 
     def _time_lines(self, estimate: Estimate) -> Iterator[str]:

@@ -131,11 +131,13 @@ class Job:
         """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.configuration.effective import store_path
+        from rag_eval.store.batch_records import job_name
 
         stores = (store_path(loaded.settings, self._paths.report),)
         is_offline = loaded.settings.provider.is_offline
         run = "" if is_offline else run_name(loaded.settings, self._session.input, self._paths.report)
-        dry_run = DryRun(loaded, self._options, self._session.rubric, run=run)
+        job = job_name(self._paths.report)
+        dry_run = DryRun(loaded, self._options, self._session.rubric, run=run, job=job)
         looks = self._until_clear.looks if self._until_clear else ()
         for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks, pairs=pairs):
             say(line)

@@ -42,20 +42,18 @@ def _llm_judges(
     settings: "Settings", path: Path, target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
     from rag_eval.configuration.effective import store_path
-    from rag_eval.run.batches import fresh_since
     from rag_eval.run.judges import StoredReplies, open_llm_judges
+    from rag_eval.store.batch_records import job_name
     from rag_eval.store.reply_store import Store
 
-    path_of_store = store_path(settings, target)
-    since = fresh_since(path_of_store, target)
     replies = StoredReplies(
-        path=path_of_store,
-        fresh=options.fresh and not since,
-        since=since,
+        path=store_path(settings, target),
+        fresh=options.fresh,
         retry_errors=options.retry_errors,
         strict=options.strict_cache,
         only=options.report_only,
         run=run_name(settings, path, target),
+        job=job_name(target),
     )
     judges = open_llm_judges(settings, replies, rubric, warn)
     if isinstance(judges.store, Store) and not options.report_only:

@@ -3,8 +3,6 @@
 Each command takes in what has ended, evaluates all rows as far as there are replies, and sends what they need next.
 """
 
-import hashlib
-import os
 import threading
 import time
 from collections import defaultdict
@@ -36,6 +34,7 @@ from rag_eval.store.batch_records import (
     CallRecord,
     CallState,
     JobRecord,
+    job_name,
 )
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
@@ -94,22 +93,7 @@ class BatchPlan:
 
 def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
     """The batches that are open for a report."""
-    return [each for each in BatchRecords(store).batches() if each.job == _job_of(target) and _is_open(each)]
-
-
-def fresh_since(path: Path, target: Path) -> float:
-    """When a command with --batch and --fresh began the job of a report, by the store at `path`; 0 if none did."""
-    if not path.exists():
-        return 0.0
-    store = Store(path, is_dry=True, on_damage=lambda sentence: None)
-    job = BatchRecords(store).job(_job_of(target))
-    store.end(keep=True)
-    return job.replies_since if job else 0.0
-
-
-def _job_of(target: Path) -> str:
-    """The name of a report's job."""
-    return hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()
+    return [each for each in BatchRecords(store).batches() if each.job == job_name(target) and _is_open(each)]
 
 
 def _is_open(batch: BatchRecord) -> bool:
@@ -140,7 +124,7 @@ class JobBill:
     @classmethod
     def of(cls, settings: Settings, store: Store, target: Path) -> "JobBill | None":
         """Of the job that has the name of a report; None if nothing is known of one."""
-        job = BatchRecords(store).job(_job_of(target))
+        job = BatchRecords(store).job(job_name(target))
         return cls(store, job, batch_prices(settings)) if job else None
 
     def facts(self, facts: RunFacts) -> RunFacts:
@@ -240,12 +224,12 @@ class BatchRun:
             announce=announce,
             rest=transport.rest,
         )
-        self._account = RunAccount(store, run)
-        self._job = self._begun(_job_of(target), fresh, retry_errors)
-        self._account = RunAccount(store, run, since=self._job.replies_since)
+        name = job_name(target)
+        self._account = RunAccount(store, run, job=name, fresh=fresh)
+        self._job = self._begun(name, is_again=fresh or retry_errors)
         self._before = self._job
         self._bill = JobBill(store, self._job, plan.limits.prices)
-        store.serve_since(self._job.replies_since, self._job.failures_since)
+        store.ignore_before(failures=self._job.failures_since)
         budget.report_to(self._note_online)
 
     @contextmanager
@@ -415,14 +399,11 @@ class BatchRun:
 
     # The job
 
-    def _begun(self, name: str, fresh: bool, retry_errors: bool) -> JobRecord:
+    def _begun(self, name: str, *, is_again: bool) -> JobRecord:
+        """`is_again` asks for earlier failures once more, which takes effect once."""
         job = self._records.job(name) or JobRecord(name)
-        now = time.time()
-        if not job.replies_since and (fresh or self._account.fresh_since):
-            job = replace(job, replies_since=self._account.fresh_since or now)
-        if (fresh or retry_errors) and not job.failures_since:
-            job = replace(job, failures_since=now)
-        return job
+        failures = job.failures_since or (time.time() if is_again else 0.0)
+        return replace(job, replies_since=self._account.since, failures_since=failures)
 
     def _carry(self) -> None:
         """Count what the job has sent so far against its caps."""

@@ -1,5 +1,6 @@
 """The judges of a run: what scores its cases, as the settings ask for it, over the store of what they said before."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -118,7 +119,7 @@ class StoredReplies:
     another: Path | None = None
     """A second store, which is only read; the file may be missing."""
     fresh: bool = False
-    """Whether all that is stored is to be ignored, but for what an interrupted command of the run has begun so."""
+    """Whether all that is stored is to be ignored, but for what an interrupted command has begun so; see RunAccount."""
     since: float = 0.0
     """What was stored before is ignored, in seconds since 1970."""
     retry_errors: bool = False
@@ -128,6 +129,8 @@ class StoredReplies:
     """Whether nothing is to be asked for beyond them."""
     run: str = ""
     """The name of the run: what its commands took is kept under it; empty for a run that is only one call."""
+    job: str = ""
+    """The name of the job that sends calls of the same report in batches; see RunAccount."""
 
 
 def open_llm_judges(
@@ -148,14 +151,16 @@ def open_llm_judges(
         replies.path,
         another=replies.another,
         on_damage=None if replies.strict else tell,
-        since=replies.since,
-        retry_errors=replies.retry_errors,
         on_network=tell,
     )
+    if replies.retry_errors:
+        store.ignore_before(failures=time.time())
     transport = Transport(endpoint, store, budget, announce=tell)
     judge = StoredOnly(transport) if replies.only else transport
     account = (
-        RunAccount(store, replies.run, fresh=replies.fresh, since=replies.since) if replies.run else None
+        RunAccount(store, replies.run, job=replies.job, fresh=replies.fresh, since=replies.since)
+        if replies.run
+        else None
     )
     if account and account.continues:
         begun = datetime.fromtimestamp(account.began)

@@ -12,6 +12,7 @@ from typing import Any
 
 from rag_eval.errors import StoreError
 from rag_eval.records import TaskUsage, Usage
+from rag_eval.store.batch_records import BatchRecords
 from rag_eval.store.codec import from_plain, to_plain
 from rag_eval.store.reply_store import Statement, Store
 from rag_eval.store.store_format import insertion
@@ -29,10 +30,13 @@ class RunAccount:
     It is committed together with each reply, so that a killed command leaves what its stored replies took.
     """
 
-    def __init__(self, store: Store, run: str, *, fresh: bool = False, since: float = 0.0) -> None:
-        """`run` is its name in the store. With `fresh` the run begins again, and the store ignores what it has, unless
-        an earlier command has begun it again and was interrupted: that goes on, with `fresh` and without it. What
-        commands took before `since`, in seconds since 1970, is that of another run.
+    def __init__(
+        self, store: Store, run: str, *, job: str = "", fresh: bool = False, since: float = 0.0
+    ) -> None:
+        """`run` is its name in the store, empty if it has none; `job` is that of the job that sends calls of its
+        report in batches. With `fresh` the run begins again, and the store ignores what it has, unless an earlier
+        command has begun it or the job again and was interrupted: that goes on, with `fresh` and without it. What was
+        stored or taken before `since`, in seconds since 1970, is that of another run.
         """
         self._store = store
         self._run = run
@@ -41,14 +45,18 @@ class RunAccount:
         """When a command with `fresh` began the run, until the run comes to its end; else 0."""
         self.continues = bool(self.fresh_since)
         """Whether an earlier command began the run again and was interrupted."""
-        if fresh and not self.fresh_since:
+        begun = BatchRecords(store).job(job) if job else None
+        since = max(since, begun.replies_since if begun else 0.0)
+        if fresh and not (since or self.fresh_since):
             self.fresh_since = time.time()
-        store.ignore_before(self.fresh_since)
+        self.since = max(since, self.fresh_since)
+        """What was stored before is ignored, in seconds since 1970."""
+        store.ignore_before(self.since)
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
         self.began = time.time()
         """In seconds since 1970."""
-        if known and known["began"] >= max(since, self.fresh_since):
+        if known and known["began"] >= self.since:
             self.began, self._before = known["began"], from_plain(Usage, known["usage"])
 
     def follow(self, now: Callable[[], Usage]) -> None:

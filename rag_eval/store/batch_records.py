@@ -4,12 +4,15 @@ A row is committed before what it stands for happens, so that a killed process l
 exist, and of what each of its calls may have cost.
 """
 
+import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from rag_eval.store.reply_store import Store, encodable
@@ -22,6 +25,11 @@ PAUSE = 600.0
 """Seconds between two looks that count. What a provider has just made is seen everywhere within seconds, sometimes
 within minutes; a gateway that is being deployed answers 404 for minutes. A batch takes up to a day, so 20 minutes more
 cost little, and a batch that is paid twice costs its price."""
+
+
+def job_name(target: Path) -> str:
+    """The name of the job whose results make the report at `target`."""
+    return hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,6 @@ class Store:
         *,
         another: Path | None = None,
         on_damage: Callable[[str], None] | None = None,
-        since: float = 0.0,
-        retry_errors: bool = False,
         is_dry: bool = False,
         on_network: Callable[[str], None] = lambda sentence: None,
         file_system: Callable[[Path], str] = kind_of,
@@ -44,11 +42,10 @@ class Store:
 
         A file that is damaged, or not a store, is renamed; a new store begins with its intact rows. Damaged rows of
         an intact file are dropped. `on_damage` gets a sentence about either; without `on_damage`, damage raises
-        StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. Replies and failures from
-        before `since`, in seconds since 1970, are ignored; with `retry_errors`, all earlier failures. If
-        `file_system` reports a network file system, `on_network` gets a warning, and the store works without SQLite's
-        write-ahead log, which needs memory that all its users share. What this store lacks is looked up in the one at
-        `another`, if there is one: it is not changed.
+        StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. If `file_system` reports a
+        network file system, `on_network` gets a warning, and the store works without SQLite's write-ahead log, which
+        needs memory that all its users share. What this store lacks is looked up in the one at `another`, if there is
+        one: it is not changed.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -56,8 +53,7 @@ class Store:
         self._unwritten: list[_Write] = []
         self.along: Callable[[], Sequence[Statement]] = tuple
         """Gives statements that are committed together with all others, as they are at that time."""
-        self._replies_since = since
-        self._failures_since = time.time() if retry_errors else since
+        self._replies_since = self._failures_since = 0.0
         with self._reporting("opened"):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_remote = file_system(path.parent) in NETWORK
@@ -72,15 +68,18 @@ class Store:
                 f"{path}: is on a network file system, where locks may not work; use it in one run at a time, or "
                 "move it to a disk of this computer"
             )
-        options: dict[str, Any] = {"on_damage": on_damage, "since": since, "retry_errors": retry_errors}
-        self._another = Store(another, is_dry=True, **options) if another and another.exists() else None
+        self._another = (
+            Store(another, is_dry=True, on_damage=on_damage) if another and another.exists() else None
+        )
 
-    def ignore_before(self, since: float) -> None:
-        """From now on ignore replies and failures from before that time, in seconds since 1970."""
+    def ignore_before(self, since: float = 0.0, *, failures: float = 0.0) -> None:
+        """From now on ignore what was stored before `since`, and failures from before `failures`, in seconds since
+        1970. What is ignored already stays so.
+        """
         self._replies_since = max(self._replies_since, since)
-        self._failures_since = max(self._failures_since, since)
+        self._failures_since = max(self._failures_since, since, failures)
         if self._another:
-            self._another.ignore_before(since)
+            self._another.ignore_before(since, failures=failures)
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
@@ -143,10 +142,6 @@ class Store:
 
     def forget_note(self, name: str) -> None:
         self.commit(("DELETE FROM notes WHERE name = ?", (name,)))
-
-    def serve_since(self, replies: float, failures: float) -> None:
-        """Ignore replies and failures stored before these times, in seconds since 1970."""
-        self._replies_since, self._failures_since = replies, failures
 
     def rows(
         self, table: str, columns: str, condition: str = "1", *arguments: Value
