@@ -538,6 +538,21 @@ def test_what_batches_took_is_in_the_report_of_later_commands_without_them(
 
 
 @pytest.mark.slow
+def test_what_batches_took_counts_once_in_pairs_of_the_json(job: Job, server: BatchServer) -> None:
+    """Compared into the report that the batches were sent for."""
+    assert job.run().code == 75
+    server.end()
+    while job.run("--batch-cancel").code == 75:
+        server.end("cancelled", done=0)
+    assert job.command("--report-only", "--json", "p.json").code == 4
+    taken = json.loads(Path("p.json").read_text())["end"]["usage"]["requests"]
+    before = len(server.judge.requests)
+    assert job.command("--head-to-head", "--json", "q.json", given="p.json").code == 3
+    usage = json.loads(Path("q.json").read_text())["end"]["usage"]
+    assert (taken > 10, usage["requests"] - taken) == (True, len(server.judge.requests) - before)
+
+
+@pytest.mark.slow
 def test_usage_by_task_is_that_of_all_commands(job: Job, server: BatchServer) -> None:
     job.sheet(2)
     job.configure("[prices]\ninput = 1\noutput = 10\n")

@@ -101,8 +101,8 @@ class Job:
     def configure(self, text: str) -> None:
         Path("config.ini").write_text(text)
 
-    def command(self, *options: object) -> Ended:
-        return self._run_cli(*RUN, *options, **openai(self._server))
+    def command(self, *options: object, given: str = RUN[0]) -> Ended:
+        return self._run_cli(given, *RUN[1:], *options, **openai(self._server))
 
     def run(self, *options: object) -> Ended:
         return self.command("--batch", *options)

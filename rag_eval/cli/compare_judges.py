@@ -351,14 +351,15 @@ class _JudgeComparisonJob:
 
 def _end_accounts(judged: list[_Judged], *, is_complete: bool) -> StoreError | None:
     """Why the costs of a comparison could not be closed: its figures are to be told first."""
+    accounts = [(each.judges.account, each.side.settings.cache) for each in judged if each.judges.account]
+    if any(each.stopped for each in judged):
+        return None
     try:
-        for each in judged:
-            if not each.judges.account or any(other.stopped for other in judged):
-                continue
+        for account, cache in accounts:
             if not is_complete:
-                each.judges.account.reach_end()
-            elif each.side.settings.cache.enabled:  # without a cache, it goes with the journal
-                each.judges.account.end()
+                account.reach_end()
+            elif cache.enabled:  # without a cache, it goes with the journal
+                account.end()
     except StoreError as error:
         return error
     return None

@@ -177,10 +177,11 @@ class Job:
     ) -> ExitCode:
         from rag_eval.results.recorded import RecordedRun
 
-        settings = loaded.settings
+        settings, is_recorded = loaded.settings, isinstance(table, RecordedRun)
         evaluation, rendered = self._open_evaluation(settings, table, judges, facts, in_batches=bool(batches))
 
-        bill = batches or earlier_batches(settings, judges, self._paths.report)
+        # What a recorded run took is in its JSON.
+        bill = batches or (None if is_recorded else earlier_batches(settings, judges, self._paths.report))
 
         def results(tallies: "Tallies") -> "Results":
             yield from self._session.judged(evaluation, table, tallies, self._until_clear)
@@ -204,7 +205,7 @@ class Job:
             outcome = self._session.write(
                 loaded, facts, results, at_end, rendered=rendered, rows=len(table.rows)
             )
-            lacks_replies = not _is_complete(evaluation, outcome, is_recorded=isinstance(table, RecordedRun))
+            lacks_replies = not _is_complete(evaluation, outcome, is_recorded=is_recorded)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             keep = settings.cache.enabled or is_needed
             is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)

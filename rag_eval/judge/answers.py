@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from rag_eval.errors import EXCEEDS_RATE_LIMIT
 from rag_eval.judge.outcomes import (
     LOADING,
     LONGEST_WAIT,
@@ -150,7 +151,7 @@ def _too_large(refusal: "_Refusal") -> Fault:
 
 
 def _exceeds_rate_limit(refusal: "_Refusal", advice: str) -> Fault:
-    return refusal.fault(Action.REJECT, "exceeds_rate_limit", advice)
+    return refusal.fault(Action.REJECT, EXCEEDS_RATE_LIMIT, advice)
 
 
 _THAN_A_MINUTE = "than the deployment's tokens per minute: raise its quota"

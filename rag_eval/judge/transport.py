@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
-from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
+from rag_eval.errors import EXCEEDS_RATE_LIMIT, NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge.answers import read_body, read_status, refused_reply
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
@@ -301,7 +301,7 @@ class Transport:
             and attempt.met[fault.code] < 2
         ):
             return replace(fault, action=Action.RETRY)  # it is sometimes missing for a moment
-        if fault.code == "exceeds_rate_limit" and self._is_refused_for_size_again(attempt.deployment):
+        if fault.code == EXCEEDS_RATE_LIMIT and self._is_refused_for_size_again(attempt.deployment):
             return replace(fault, action=Action.STOP)
         if fault.code == "bad_request" and attempt.met[TRUNCATED]:
             return replace(fault, code=TRUNCATED)  # the larger limit was more than the model allows
@@ -452,7 +452,7 @@ _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
     "not_json",
     "oversized",
     "timeout",
-    "exceeds_rate_limit",
+    EXCEEDS_RATE_LIMIT,
 }
 _MOST_REFUSALS_FOR_SIZE = 3
 """The number of requests in a row, each larger than the rate limit, that stops the run."""
