@@ -139,9 +139,13 @@ class Way:
     def results(self) -> Any:
         return {name: read_sheet(self.folder / self.report, name) for name in TABLES}
 
+    def check_old(self) -> None:
+        """No report was written."""
+        assert (self.folder / self.report).read_bytes() == OLD
+
     def check_killed(self, run: Fork) -> None:
         """What a job that was killed leaves."""
-        assert (self.folder / self.report).read_bytes() == OLD
+        self.check_old()
         if "--manifest" in self.words:
             manifest = json.loads((self.folder / "m.json").read_text())
             assert (manifest["status"], manifest["process"]) == ("running", run.pid)
@@ -198,7 +202,6 @@ class InShards(Way):
     report = "out/report.xlsx"
     rows = 6
     moments: ClassVar = {"first calls": 3, "judging": 40}
-    waits = False
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def prepare(self) -> None:
@@ -210,12 +213,18 @@ class InShards(Way):
         assert all(path.stat().st_mtime_ns == written for path, written in self._kept.items())
         return super().results()
 
-    def check_killed(self, run: Fork) -> None:
+    def check_old(self) -> None:
         assert not (self.folder / self.report).exists()
+
+    def check_killed(self, run: Fork) -> None:
+        self.check_old()
         self._kept = {path: path.stat().st_mtime_ns for path in self.folder.glob("out/results/part-*")}
 
     def check_partial(self, ended: Ended) -> None:
-        assert re.search(r"Stopped: [1-5] of 6 shards are judged\. Run the same command again", ended.err)
+        found = re.search(r"PARTIAL: ([1-5]) of 6 shards are judged: interrupted by ", ended.err)
+        assert found, ended.err
+        rows = read_sheet(self.folder / self.report, "Per-Query Metrics")
+        assert len(rows) == 2 * int(found[1])
 
 
 class InProcesses(Way):
@@ -478,7 +487,7 @@ def test_a_kill_costs_only_the_calls_in_flight(
 def test_the_first_signal_reports_what_there_is(
     opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
 ) -> None:
-    """Calls in flight are waited for; a command with batches ends at once, and shards pay those calls again."""
+    """Calls in flight are waited for; a command with batches ends at once."""
     way = opened(name)
     run = way.reach(way.middle)
     workers = children(run.pid)
@@ -489,7 +498,7 @@ def test_the_first_signal_reports_what_there_is(
     assert ended.code == CODES[number], ended.err
     way.check_partial(ended)
     wait_for(lambda: not any(map(is_alive, workers)), 60)
-    check_finished(way, unbroken(name), twice=WORKERS if name == "shards" else 0)
+    check_finished(way, unbroken(name), twice=0)
 
 
 @pytest.mark.parametrize(
@@ -511,10 +520,48 @@ def test_the_second_signal_ends_at_once_and_loses_nothing(
     run.signal(number)
     ended = run.wait()  # though nothing answers it; a run that waited first would have written a report
     assert (ended.code, "PARTIAL" in ended.err) == (CODES[number], False)
-    assert (way.folder / way.report).read_bytes() == OLD
+    way.check_old()
     way.let_go()
     wait_for(lambda: not any(map(is_alive, workers)), 60)
     check_finished(way, unbroken(name), twice=WORKERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_array", [True, False])
+def test_what_judges_shards_alone_waits_for_its_open_call(
+    forker: Forker, judge: FakeJudge, memory_path: Path, is_array: bool
+) -> None:
+    """A task of a job array, and a run that makes one call at a time and starts no worker."""
+    sheet_of(memory_path / "in.xlsx", rows=3)
+    (memory_path / "config.ini").write_text("[evaluation]\nmax_workers = 1\n")
+
+    def start(*words: object) -> Fork:
+        return forker.start(memory_path, *words, variables=azure(judge))
+
+    whole: tuple[object, ...] = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    command = whole
+    if is_array:
+        assert start(*whole, "--engine", "none").wait().code == 0
+        command = ("shard", "out/specs/part-00000.json")
+    is_held, go_on = threading.Event(), threading.Event()
+
+    def hold(request: Request) -> None:
+        if len(judge.requests) > 5:
+            is_held.set()
+            go_on.wait()
+
+    judge.always = hold
+    run = start(*command)
+    assert is_held.wait(60), run.said("err")
+    run.signal(signal.SIGTERM)
+    wait_for(lambda: "Stopping" in run.said("err"), 60)
+    go_on.set()
+    ended = run.wait()
+    assert ended.code == 143, ended.err
+    for words in (command, whole):
+        assert start(*words).wait().code == 0
+    asked = [each.prompt for each in judge.requests if each.task not in BATCHED]
+    assert len(asked) == len(set(asked)) > 6
 
 
 @pytest.mark.slow

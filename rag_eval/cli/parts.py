@@ -9,6 +9,7 @@ import click
 from rag_eval.cli.console import remark, set_up_logging, warn
 from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH
+from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.errors import InputError
 
 _FOLDER = click.argument("folder", metavar="FOLDER", type=PATH)
@@ -31,6 +32,7 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
     """
     from rag_eval.configuration.effective import endpoint_of
     from rag_eval.configuration.settings import Settings
+    from rag_eval.run.processes import THIS_PROCESS
     from rag_eval.shards.judge_shard import ShardOutcome, judge_shard
     from rag_eval.shards.spec import read_spec
 
@@ -41,8 +43,9 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
     settings = Settings.model_validate(spec.settings)
     if not settings.provider.is_offline:  # a key of this machine goes where a file says
         remark(f"Judge: {endpoint_of(settings.without_entra()).description}")
-    folder = path.absolute().parent.parent
-    outcome = ShardOutcome(**judge_shard({"folder": str(folder), "spec": spec.model_dump(mode="json")}))
+    task = {"folder": str(path.absolute().parent.parent), "spec": spec.model_dump(mode="json")}
+    with stopping_on_signals(THIS_PROCESS):
+        outcome = ShardOutcome(**judge_shard(task))
     for warning in outcome.warnings:
         warn(warning)
     if not outcome.done:

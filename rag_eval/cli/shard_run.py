@@ -49,6 +49,9 @@ class ShardedRun:
         self.done: set[int] = set()
         """Numbers of the shards whose parts are there."""
         self.stopped: RunStoppedError | None = None
+        self.stop_requested = False
+        """By a signal."""
+        self._engine: LocalEngine | None = None
         self.requests = 0
         """The number of requests that this command sent."""
         self.cost = 0.0
@@ -126,7 +129,8 @@ class ShardedRun:
         from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
         from rag_eval.shards.purse import Purse
 
-        updates = {"share": engine.slots, "shares_replies": isinstance(engine, LocalEngine)}
+        self._engine = engine if isinstance(engine, LocalEngine) else None
+        updates = {"share": engine.slots, "shares_replies": self._engine is not None}
         wanted = [spec.model_copy(update=updates) for spec in self._wanted(options)]
         for number in sorted(self.done):
             yield ShardOutcome(number, self.plan.shards[number].rows, done=True)
@@ -155,6 +159,13 @@ class ShardedRun:
             waiting.extendleft(by_number[number] for number in (*died, *short))  # what is begun comes first
             if waiting and not self.stopped and not (purse.narrow() if short else is_moving):
                 self.stopped = purse.reached()
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """Begin no more shards; those under way end when their open calls are answered. For a signal handler."""
+        self.stop_requested = True
+        self.stopped = self.stopped or reason
+        if self._engine:
+            self._engine.stop(reason)
 
     def begin_anew(self) -> bool:
         """Nothing that is there counts from now on. Whether a command before has begun so and was interrupted: what it

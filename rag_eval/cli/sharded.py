@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -18,6 +18,7 @@ from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.session import Session
 from rag_eval.cli.shard_report import with_outputs_there, write_parts
 from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key, workers_for
+from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.cli.terminal import progress
 from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
@@ -383,14 +384,17 @@ class ShardedJob:
 
     def _followed(self, run: ShardedRun, engine: "Engine") -> Iterator[None]:
         """Judge the shards, and show how many rows are finished."""
+        from rag_eval.shards.engines import LocalEngine
+
         bar = progress(run.plan.rows, sys.stderr, quiet=self._options.quiet)
         try:
-            for shard in run.judge(engine, self._options):
-                for warning in shard.warnings:
-                    warn(warning)
-                for _ in range(shard.rows if shard.done else 0):
-                    bar.advance()
-                yield
+            with stopping_on_signals(run) if isinstance(engine, LocalEngine) else nullcontext():
+                for shard in run.judge(engine, self._options):
+                    for warning in shard.warnings:
+                        warn(warning)
+                    for _ in range(shard.rows if shard.done else 0):
+                        bar.advance()
+                    yield
         finally:
             bar.close()
 

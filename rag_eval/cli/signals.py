@@ -4,17 +4,25 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rag_eval.errors import ExitCode, RunStoppedError
-
-if TYPE_CHECKING:
-    from rag_eval.run.evaluation import Evaluation
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _STOPPING = (
     "\nrag-eval: Stopping: waiting up to 10 s for open calls, then writing the partial report, if any.\n"
 )
+
+
+class Stoppable(Protocol):
+    """What judges."""
+
+    @property
+    def stop_requested(self) -> bool: ...
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """May be called from a signal handler."""
+        ...
 
 
 class Terminated(KeyboardInterrupt):
@@ -43,7 +51,7 @@ def terminable() -> Iterator[None]:
 
 
 @contextmanager
-def stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
+def stopping_on_signals(judging: Stoppable) -> Iterator[None]:
     """The first signal lets calls in flight finish and writes a partial report; the second ends at once.
 
     A signal that is ignored, as SIGHUP is under nohup, stays so.
@@ -52,12 +60,12 @@ def stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         is_users = number == signal.SIGINT
         code = ExitCode.INTERRUPTED if is_users else ExitCode.TERMINATED
-        if evaluation.stop_requested:
+        if judging.stop_requested:
             os._exit(code)
         by = "the user" if is_users else f"the signal {signal.Signals(number).name}"
         reason = RunStoppedError("interrupted", f"interrupted by {by}")
         reason.exit_code = code
-        evaluation.request_stop(reason)  # before the message: a second signal may come while it is written
+        judging.request_stop(reason)  # before the message: a second signal may come while it is written
         with suppress(OSError):  # not by a stream: this may interrupt a write to it
             os.write(2, _STOPPING.encode())
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, get_type_hints
 
-from rag_eval.errors import ExitCode, RagEvalError
+from rag_eval.errors import ExitCode, RagEvalError, RunStoppedError
 from rag_eval.store.codec import decode, encode, read_record, write_record
 
 if TYPE_CHECKING:
@@ -49,6 +49,42 @@ class WorkerError(RagEvalError):
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.STOPPED) -> None:
         self.exit_code = exit_code
         super().__init__(message)
+
+
+class StopSwitch:
+    """A request that whatever is judged ends early; what begins later ends at once."""
+
+    def __init__(self) -> None:
+        self._reason: RunStoppedError | None = None
+        self._heed: Callable[[RunStoppedError], None] | None = None
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._reason is not None
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """May be called from a signal handler or another thread."""
+        self._reason = reason
+        if self._heed:
+            self._heed(reason)
+
+    @contextlib.contextmanager
+    def heeded_by(self, heed: Callable[[RunStoppedError], None]) -> Iterator[None]:
+        """`heed` is called with the reason when there is one."""
+        self._heed = heed
+        if self._reason:
+            heed(self._reason)
+        try:
+            yield
+        finally:
+            self._heed = None
+
+
+THIS_PROCESS = StopSwitch()
+"""Of what this process judges: for a signal, or for the process that it works for."""
+
+_STOP = b""
+"""What a worker is sent in the place of an item when the others stop."""
 
 
 class Processes:
@@ -122,9 +158,11 @@ class Processes:
     def stop(self, seconds: float) -> None:
         """Take no more items, and give up what is not done after so many seconds: `map` ends then.
 
-        May be called from a signal handler or another thread.
+        What the workers judge may end early. May be called from a signal handler or another thread.
         """
         self._give_up_at = time.monotonic() + seconds
+        for worker in self._workers:
+            worker.send(_STOP)
         self._news.put(None)
 
     def end(self) -> None:
@@ -425,7 +463,10 @@ def _receive(inbox: "queue.SimpleQueue[bytes | None]") -> None:
     """Take in frames until the input ends; then nobody wants a result any more."""
     pipe = os.fdopen(os.dup(0), "rb")
     while (frame := _received(pipe)) is not None:
-        inbox.put(frame)
+        if frame == _STOP:
+            THIS_PROCESS.request_stop(RunStoppedError("interrupted", "the run was interrupted"))
+        else:
+            inbox.put(frame)
     inbox.put(None)
     time.sleep(_GRACE)
     os._exit(0)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import InputError, RunStoppedError, how_to_install
 from rag_eval.run.parallel import usable_cores
-from rag_eval.run.processes import Processes, function_named
+from rag_eval.run.processes import THIS_PROCESS, Processes, function_named
 
 Task = Mapping[str, Any]
 Do = Callable[[Task], dict[str, Any]]
@@ -61,6 +61,7 @@ class LocalEngine:
         """
         self._ahead = ahead
         self._started = started
+        self._processes: Processes | None = None
         self.slots = max(1, min(usable_cores(), most or usable_cores()))
 
     def __enter__(self) -> "LocalEngine":
@@ -74,11 +75,22 @@ class LocalEngine:
             yield from map(do, tasks)
             return
         started, self._started = self._started, None
-        with started or workers(self.slots, do, ahead=self._ahead) as processes:
+        with started or workers(self.slots, do, ahead=self._ahead) as self._processes:
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
-            yield from processes.map(items, in_order=False)
+            yield from self._processes.map(items, in_order=False)
+
+    def stop(self, reason: RunStoppedError) -> None:
+        """Take no more tasks; what is under way ends when its open calls are answered, and `map` with it.
+
+        May be called from a signal handler.
+        """
+        if self._processes:
+            self._processes.stop(_GRACE)
+        THIS_PROCESS.request_stop(reason)
 
 
+_GRACE = 15.0
+"""Seconds that workers have after a stop: those of open calls, and some to say what they took."""
 _RETRIES = 3
 """Times that a shard begins anew because its process or its machine died."""
 

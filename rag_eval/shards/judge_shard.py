@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from rag_eval.results.tallies import Tallies
 from rag_eval.run.evaluation import Evaluation, cuts_in
 from rag_eval.run.judges import Judges, StoredReplies, open_llm_judges, rubric_of
 from rag_eval.run.pairs import PairJudge
+from rag_eval.run.processes import THIS_PROCESS
 from rag_eval.shards.folder import (
     DamagedPartError,
     RunFolder,
@@ -201,7 +202,7 @@ class _Shard:
         failed = _Failures()
         try:
             results = failed.counted(_unless_stopped(evaluation, rows))
-            with suppress(RunStoppedError):
+            with suppress(RunStoppedError), THIS_PROCESS.heeded_by(evaluation.request_stop):
                 lines = ((result, to_json(result)) for result in results)
                 self._write(facts, lines, lambda: self._about(evaluation, facts, failed.count, marks))
             if judges.account and not evaluation.stopped and not failed.count:
@@ -361,8 +362,11 @@ def _told(
 
 
 def _unless_stopped(evaluation: Evaluation, rows: list[Row]) -> Iterator[CaseResult]:
-    """Raises RunStoppedError when the run ends early: a shard is done as a whole, or not at all."""
-    for results in evaluation.results(rows):
+    """Raises RunStoppedError when the run ends early: a shard is done as a whole, or not at all.
+
+    Rows that are under way come to their end, since what they asked for is paid for.
+    """
+    for results in evaluation.results(takewhile(lambda row: not evaluation.stopped, rows)):
         yield from results
     if evaluation.stopped:
         raise evaluation.stopped
