@@ -372,6 +372,23 @@ def test_a_text_that_excel_probably_cut_is_warned_about(tmp_path: Path) -> None:
     assert "'Bot_A' (B): exactly 32,767 characters in row 2, so Excel probably cut" in warning
 
 
+def test_a_context_in_several_columns_tells_what_is_wrong_with_their_cells(tmp_path: Path) -> None:
+    """Numbers are texts; short rows, and texts of white space, have fewer chunks."""
+    header, text = ["Query", "Bot_A", "Context 1", "Context 2"], "The shop opens at 9 am."
+    whole = "x" * 32_767
+    rows = [["q", "a", whole, text], ["q2", "a", 3.5], ["q3", "a", text, " "], ["q4", "a"]]
+    table = read_table(write_table(tmp_path / "answers.xlsx", header, *rows))
+    assert [case.chunks for case in cases(table)] == [(whole, text), ("3.5",), (text,), ()]
+    one, cut = table.warnings
+    assert (
+        one == "Columns 'Context 1' (C) and 'Context 2' (D) were read as one context, each cell as a chunk."
+    )
+    assert "'Context 1' (C): exactly 32,767 characters in row 2, so Excel probably cut" in cut
+    path = write_table(tmp_path / "error.xlsx", header, ["q", "a", text, text], ["q", "a", text, "#N/A"])
+    (problem,) = problems(path)
+    assert "row 3, column 'Context 1' (C): in 'Context 2' (D), the error value #N/A; correct" in problem
+
+
 def test_the_delimiter_reaches_the_cells(tmp_path: Path) -> None:
     path = write_table(
         tmp_path / "answers.xlsx", ["Query", "Bot_A", "Context"], ["q", "a", "one\ntwo || three"]

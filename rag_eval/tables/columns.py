@@ -1,7 +1,7 @@
 """What the columns of a table are, and what somebody says that they are, with --map or in [columns]."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -181,6 +181,8 @@ class Columns:
     """Columns that tell queries apart."""
     has_passages: bool
     """Whether the name of the context says that it is one passage."""
+    parts: Sequence[Sequence[int]]
+    """The columns that are one context together, whose cells stand in the first of them."""
     queries: Mapping[str, int] = field(default_factory=dict)
     """By bot, where rows of several bots are joined: the cell with the query as it came in the bot's own row."""
     joined_by_bar: bool = False
@@ -244,16 +246,19 @@ def unused_amounts(use: ColumnUse) -> str:
     )
 
 
-JOIN_CONTEXTS = (
-    "to use the texts of several columns as one context, join them in one column, with || between the chunks"
-)
+USE_ALL = "to use several columns as one context, add --map COLUMN=context for each of them"
 
 
-def parts_of_context(uses: Collection[ColumnUse]) -> list[ColumnUse]:
-    """The columns without a use whose names differ only in the number behind a name of a context."""
-    names = [(context_with_number(use.header), use) for use in uses if not use.is_used]
-    count = Counter(name for name, _ in names)
-    return [use for name, use in names if name and count[name] > 1]
+def parts_of_context(uses: Mapping[int, ColumnUse]) -> list[list[tuple[int, int]]]:
+    """Number and position of the columns without a use that are called like a context with numbers behind it.
+
+    Those of each name together, in its order.
+    """
+    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for index, use in uses.items():
+        if not use.is_used and (name := context_with_number(use.header)):
+            found[name[0]].append((name[1], index))
+    return [sorted(its) for its in found.values() if len(its) > 1]
 
 
 def listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:

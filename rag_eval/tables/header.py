@@ -4,15 +4,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 from rag_eval.errors import TableError, first_of
 from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
 from rag_eval.tables.columns import (
-    JOIN_CONTEXTS,
     LONG,
     OF_NO_BOT,
     ONE,
+    USE_ALL,
     WIDE,
     WORDS,
     Asked,
@@ -85,9 +85,12 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     has_ids = any(use.role == CONVERSATION for use in uses.values())
     uses = {index: _with_turns(use, index, rows, asked, has_ids=has_ids) for index, use in uses.items()}
     uses = _with_names_of_bots(uses, rows, asked)
+    parts = [*_contexts_in_parts(uses, rows, asked)]
+    uses |= {index: replace(uses[index], role=CONTEXT) for its in parts for index in its}
+    further = {index for _, *others in parts for index in others}
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
-        if use.is_used and use.role != ID:
+        if use.is_used and use.role != ID and index not in further:
             claims[use.role, use.bot, use.metric].append(index)
     kept, unknown = _kept_columns(uses, asked.keep)
     problems = [
@@ -105,7 +108,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
             [f"{place}: {sentence}" for sentence in first_of(sentences)],
             [*chain(*roles)] if all(roles) else (),
         )
-    columns = _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
+    columns = _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked, parts)
     return replace(columns, warnings=(*columns.warnings, *_chats_as_queries(columns, rows)))
 
 
@@ -165,13 +168,53 @@ def _with_names_of_bots(uses: _Uses, rows: FirstRows, asked: Asked) -> dict[int,
     return {**uses, **others} | ({} if chosen is None else {chosen: replace(uses[chosen], role=BOT, why="")})
 
 
-def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
+def _contexts_in_parts(uses: _Uses, rows: FirstRows, asked: Asked) -> Iterator[Sequence[int]]:
+    """Positions of columns that are one context together: somebody says so, or they are called `Context 1` and so on.
+
+    As many as there are bots may be one for each of them. If somebody says so, only those may that stand each by a bot.
+    """
+    claims = defaultdict(list)
+    for index, use in uses.items():
+        if use.role == CONTEXT:
+            claims[use.bot].append(index)
+    responses = [index for index, use in uses.items() if use.role == RESPONSE]
+    for given in claims.values():
+        headers = [uses[index].header for index in given]
+        is_given = all(asked.gives("context", header) for header in headers)
+        has_names = len({*map(squeezed, headers)}) == len(given) > 1
+        if is_given and has_names and not _stand_by(given, responses):
+            yield given
+    free = {index: use for index, use in uses.items() if not asked.gives("ignore", use.header)}
+    for its in () if claims else parts_of_context(free):
+        numbers, found = zip(*its, strict=True)
+        is_counted = numbers in (tuple(range(len(its))), tuple(range(1, len(its) + 1)))
+        has_sentences = any(rows.seen(index).is_spaced for index in found)
+        are_texts = has_sentences and all(map(rows.may_be_contexts, found))
+        if is_counted and are_texts and (len(responses) == 1 or len(responses) != len(its)):
+            yield found
+            return
+
+
+def _stand_by(columns: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether each column has one of the others beside it, or with further columns between."""
+    order = sorted([*((index, True) for index in columns), *((index, False) for index in others)])
+    return len(columns) == len(others) and all(one[1] != other[1] for one, other in pairwise(order))
+
+
+def _columns(
+    uses: _Uses,
+    columns: Mapping[Claim, int],
+    kept: Mapping[str, int],
+    asked: Asked,
+    parts: Sequence[Sequence[int]],
+) -> Columns:
     """The columns of a header without problems."""
     responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
     metrics = dict.fromkeys(metric for role, _, metric in columns if role == HUMAN)
     shape = _shape(uses, columns, asked)
     uses = {index: _settled(use, shape, is_kept=index in kept.values()) for index, use in uses.items()}
-    used = {index: use for index, use in uses.items() if use.is_used}
+    further = {index for _, *others in parts for index in others}
+    used = {index: use for index, use in uses.items() if use.is_used and index not in further}
     context = columns.get((CONTEXT, None, ""))
     return Columns(
         uses=uses,
@@ -193,7 +236,7 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         ],
         has_spare=any(use.role == UNUSED and use.why and spendings_of(use.header) for use in uses.values()),
         kept=kept,
-        warnings=tuple(first_of(list(_warnings(uses, asked)))),
+        warnings=tuple(first_of([*_in_parts(uses, parts), *_warnings(uses, asked)])),
         content=tuple(
             index
             for index, use in used.items()
@@ -202,7 +245,8 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         shape=shape,
         bot=columns.get((BOT, None, "")),
         ids=tuple(index for index, use in uses.items() if use.role in (ID, CONVERSATION)),
-        has_passages=context is not None and _speaks_of_passage(uses[context], asked),
+        has_passages=context is not None and not parts and _speaks_of_passage(uses[context], asked),
+        parts=parts,
         joined_by_bar=joins_by_bar(use.header for use in uses.values()),
     )
 
@@ -272,16 +316,22 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
     return replace(use, role=UNUSED) if shape == WIDE and use.role == ID else use
 
 
+def _in_parts(uses: _Uses, parts: Sequence[Sequence[int]]) -> Iterator[str]:
+    for its in parts:
+        names = listed([uses[index] for index in its], " and " if len(its) == 2 else ", ")
+        yield f"Columns {names} were read as one context, each cell as a chunk."
+
+
 def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
     bots = dict.fromkeys(use.bot for use in uses.values() if use.role == RESPONSE and use.bot)
     named = ", ".join(f"'{bot[:60]}'" for bot in islice(bots, 10))
     rename = f" To use it for one bot, rename it: the bots are called {named}." if len(bots) > 1 else ""
-    parts = parts_of_context(uses.values())
+    parts = [uses[index] for its in parts_of_context(uses) for _, index in its]
     for use in uses.values():
         if asked.gives("ignore", use.header):
             continue
         if use in parts and use.role == CONTEXT + OF_NO_BOT:
-            yield f"Column {use} looks like a part of the context and was not used; {JOIN_CONTEXTS}."
+            yield f"Column {use} looks like a part of the context and was not used; {USE_ALL}."
         elif use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
@@ -341,7 +391,7 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
         its = ((what, names[rest]) for what, rest in halves_of(name) if names.get(rest, name) != name)
         about, whose = next(its, ("", ""))
         if whose and _is_about(about, places[name], places[whose], rows):
-            join = f"; {JOIN_CONTEXTS}" if context_with_number(about) else ""
+            join = f"; {USE_ALL}" if context_with_number(about) else ""
             roles = [] if join or not speaks_of_sources(about) else [WORDS[CONTEXT]]
             yield _no_bot(use, whose, roles) + join
         elif is_no_bot(name):
@@ -356,7 +406,7 @@ def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
 
     A variant of a bot may have any name as long as its texts are like those of the bot.
     """
-    if is_no_bot(name) or context_with_number(name):
+    if is_no_bot(name) or context_with_number(name) is not None:
         return True
     return is_label(name) and not rows.is_blank(index) and not rows.are_like(index, other)
 
@@ -395,8 +445,7 @@ def _too_many(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
         if role in _OF_EACH_BOT and all(asked.gives(word, use.header) for use in its):
             keep = f"keep {map_option(its[0], word)} ({word} = {its[0].header[:60]} in [columns])"
             name = "" if bot else ", and for a column of one bot write the bot's name in the header"
-            join = f"; {JOIN_CONTEXTS}" if role == CONTEXT else ""
-            yield f"columns {names} cannot each be the {role}{whose or ' of all bots'}; {keep}{name}{join}"
+            yield f"columns {names} cannot each be the {role}{whose or ' of all bots'}; {keep}{name}"
         else:
             choice = _choice(role, bot, word, its, uses)
             is_guessed = role == RESPONSE and not any(bot_of(use.header, asked.prefix) for use in its)
@@ -418,7 +467,7 @@ def _choice(role: str, bot: str | None, word: str, its: Sequence[ColumnUse], use
     if word and not bot:
         return f", or choose one with {map_option(its[0], word)} ({word} = {its[0].header[:60]} in [columns])"
     if bot and role == CONTEXT:
-        return f", or leave one out with {map_option(its[-1], 'ignore')}; {JOIN_CONTEXTS}"
+        return f", or leave one out with {map_option(its[-1], 'ignore')}; {USE_ALL}"
     return ""
 
 

@@ -265,7 +265,7 @@ _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrieve
 
 _GAPS = rf"\s{UNSEEN_SPACES}"
 _SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
-_NUMBERED = re.compile(rf"(.*[^\d\W]){_SEPARATORS}*\d{{1,2}}")
+_NUMBERED = re.compile(rf"(.*[^\d\W]){_SEPARATORS}*(\d{{1,2}})")
 _PATH = re.compile(r"[^\W.][^.\s]*(?:\.[^.\s]+)+")
 _WRAPPINGS = frozenset(("content", "text", "value", "pagecontent"))
 """Last parts of a path that say only that it is a text."""
@@ -468,11 +468,11 @@ def speaks_of_sources(name: str) -> bool:
     )
 
 
-def context_with_number(name: str) -> str:
-    """Of a name of a context with a number behind it, as `Context 1`, what it is without it; '' for any other name."""
+def context_with_number(name: str) -> tuple[str, int] | None:
+    """The two parts of a name of a context with a number behind it, as `Context 1`; None for any other name."""
     found = _NUMBERED.fullmatch(name)
     meaning = meaning_of(found[1], has_prefixed=True) if found else None
-    return found[1] if found and meaning and meaning.role == CONTEXT else ""
+    return (folded(found[1]), int(found[2])) if found and meaning and meaning.role == CONTEXT else None
 
 
 def is_passage(header: str) -> bool:

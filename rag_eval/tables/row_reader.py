@@ -90,7 +90,7 @@ _TOTAL = re.compile(
 _NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
 
 
-_ONE_PASSAGE = "passages of several rows"
+_ONE_PASSAGE, _IN_COLUMNS = "passages of several rows", "passages of several columns"
 
 
 _BAR = "'|' as deepeval writes it"
@@ -464,6 +464,8 @@ class RowReader:
         if found.dropped:
             self._first_dropped = self._first_dropped or f"row {number}, column {self._names[index]}"
         self.dropped_items += found.dropped
+        if self.columns.parts and EXCEL_LIMIT in map(len, found.chunks):
+            self._remark(CUT, number, index)
         self.chunks += len(found.chunks)
         if found.chunks:
             self.kinds[found.kind] += 1
@@ -480,7 +482,9 @@ class RowReader:
         self._room.take(_PART_SIZE * len(found.chunks))
         is_broken = self._delimiter == AUTO and found.kind not in LISTS and looks_like_broken_list(text)
         ids = rank_documents(found.ids) if found.ids and self._takes_ids else None
-        kind = _ONE_PASSAGE if self._has_passages and found.kind == JSON_LIST else found.kind
+        kind = found.kind
+        if found.kind == JSON_LIST and (self._has_passages or self.columns.parts):
+            kind = _ONE_PASSAGE if self._has_passages else _IN_COLUMNS
         return _Context(found.chunks, found.dropped, kind, ids, is_broken)
 
     def _ids_of(self, index: int) -> Callable[[str], tuple[str, ...]]:

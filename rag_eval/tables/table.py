@@ -63,6 +63,7 @@ from rag_eval.tables.unfolding import (
     unfolded,
     with_answers,
     with_texts_in_fields,
+    with_whole_contexts,
 )
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 from rag_eval.texts.citations import Habit
@@ -215,6 +216,8 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
             raise TableError(problems, () if shape else error.roles) from None
         if turned := turned_table(place, header, first, asked, is_readable=True):
             raise TableError(turned)
+        if columns.parts:
+            opened = replace(opened, rows=with_whole_contexts(opened.rows, columns))
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines, asked.decimals)
         unused = UnusedColumns(columns, asked, rows)

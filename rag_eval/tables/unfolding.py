@@ -5,15 +5,16 @@ speakers, if the column has queries by its name or is called so. Responses of pr
 around them.
 """
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from rag_eval.errors import MOST_LISTED
-from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
+from rag_eval.tables.cells import ABSENT, BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.chats import is_open, last_turn
-from rag_eval.tables.columns import ROLES, Columns, Named, matches
+from rag_eval.tables.columns import ROLES, Columns, ColumnUse, Named, matches
 from rag_eval.tables.names import (
     CONTEXT,
     KEPT,
@@ -236,6 +237,26 @@ def with_texts_in_fields(rows: Rows, moved: Mapping[int, int]) -> Rows:
         for whole, part in moved.items():
             filled[part] = filled[part] or filled[whole]
         yield number, filled
+
+
+def with_whole_contexts(rows: Rows, columns: Columns) -> Rows:
+    """The rows with the cells of contexts in several columns as a list in the first of them."""
+    width = max(map(max, columns.parts)) + 1
+    for number, cells in rows:
+        filled = [*cells, *[""] * (width - len(cells))]
+        for its in columns.parts:
+            filled[its[0]] = _whole_context({columns.uses[index]: filled[index] for index in its})
+        yield number, filled
+
+
+def _whole_context(cells: Mapping[ColumnUse, Cell]) -> Cell:
+    texts = []
+    for use, cell in cells.items():
+        if isinstance(cell, BadCell):
+            return BadCell(f"in {use}, {cell.problem}")
+        if not is_blank(cell):
+            texts.append(json.loads(cell) if isinstance(cell, JsonText) else str(cell))
+    return JsonText(json.dumps(texts, ensure_ascii=False)) if texts else ""
 
 
 def _object(cell: Cell) -> dict[str, Any] | None:

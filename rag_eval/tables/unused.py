@@ -11,10 +11,10 @@ from typing import NamedTuple
 from rag_eval.errors import first_of
 from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.columns import (
-    JOIN_CONTEXTS,
     LONG,
     MOST_NAMED,
     ONE,
+    USE_ALL,
     WIDE,
     WORDS,
     Asked,
@@ -531,7 +531,7 @@ class UnusedColumns:
         others = next(iter(columns.responses.values()), None)
         self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
         self._names = {index: _Names() for index in self._looked_at if columns.shape == ONE}
-        self._parts = parts_of_context(self._looked_at.values())
+        self._parts = {index for its in parts_of_context(self._looked_at) for _, index in its}
         self._turns = {index: _TurnCount() for index, use in self._looked_at.items() if use.why == FEW_TURNS}
 
     def counted(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
@@ -574,10 +574,8 @@ class UnusedColumns:
             return self._sentence(use, "looks like the responses of a bot and was not used", [RESPONSE])
         if not self._rows.seen(index).lengths:
             return ""
-        if CONTEXT in missing and use in self._parts:
-            return self._sentence(
-                use, f"looks like a part of the context and was not used; {JOIN_CONTEXTS}", []
-            )
+        if CONTEXT in missing and index in self._parts:
+            return self._sentence(use, f"looks like a part of the context and was not used; {USE_ALL}", [])
         if REFERENCE in missing and says_truth(use.header) and self._rows.seen(index).is_spaced:
             problem = "looks like the reference and was not used; no column is the reference"
             return self._sentence(use, problem, [REFERENCE])
