@@ -742,8 +742,14 @@ def test_an_unused_column_is_told_only_for_roles_that_are_missing(tmp_path: Path
     )
     complete = [[*rows[0], "Context"], [*rows[1], "c"]]
     assert read_table(write_table(tmp_path / "b.csv", *complete)).warnings == ()
-    by_bot = [["Query", "Bot", "Response", "Quelle"], ["q", "A", "a", long_text], ["q", "B", "a", long_text]]
-    assert read_table(write_table(tmp_path / "c.csv", *by_bot)).warnings == ()
+    for header, is_told in (("Quelle", True), ("Info", False)):  # with a row for each bot, by its name only
+        by_bot = [
+            ["Query", "Bot", "Response", header],
+            ["q", "A", "a", long_text],
+            ["q", "B", "a", long_text],
+        ]
+        told = read_table(write_table(tmp_path / "c.csv", *by_bot)).warnings
+        assert [f"'{header}' (D) looks like the context" in each for each in told] == [True] * is_told
 
 
 @pytest.mark.parametrize(

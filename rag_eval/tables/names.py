@@ -265,7 +265,7 @@ _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrieve
 
 _GAPS = rf"\s{UNSEEN_SPACES}"
 _SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
-_NUMBERED = re.compile(rf"(.*[^\d\W]){_SEPARATORS}*(\d{{1,2}})")
+_NUMBERED = re.compile(rf"(.*[^\d\W])(?:{_SEPARATORS}|[#.:/([])*(\d{{1,2}})[])]?")
 _PATH = re.compile(r"[^\W.][^.\s]*(?:\.[^.\s]+)+")
 _WRAPPINGS = frozenset(("content", "text", "value", "pagecontent"))
 """Last parts of a path that say only that it is a text."""
@@ -468,11 +468,21 @@ def speaks_of_sources(name: str) -> bool:
     )
 
 
+def may_be_passages(header: str) -> bool:
+    """Whether a name may be that of a context if its cells are texts: its last word is one for sources."""
+    words = [word for word in _words_of(header) if not word.isdecimal()]
+    return words[-1:] != [] and words[-1] in _TEXTS_OF_SOURCES
+
+
 def context_with_number(name: str) -> tuple[str, int] | None:
-    """The two parts of a name of a context with a number behind it, as `Context 1`; None for any other name."""
+    """The two parts of a name of a context with a number behind it, as `Context 1`; None for any other name.
+
+    A number makes one of many: `Document 1` is one of `Documents`, while `Document` may be a name.
+    """
     found = _NUMBERED.fullmatch(name)
-    meaning = meaning_of(found[1], has_prefixed=True) if found else None
-    return (folded(found[1]), int(found[2])) if found and meaning and meaning.role == CONTEXT else None
+    meanings = (meaning_of(each, has_prefixed=True) for each in (found[1], f"{found[1]}s")) if found else ()
+    is_context = any(meaning is not None and meaning.role == CONTEXT for meaning in meanings)
+    return (folded(found[1]), int(found[2])) if found and is_context else None
 
 
 def is_passage(header: str) -> bool:
@@ -750,12 +760,16 @@ _ABOUT = _with_plurals(
 """Words for what is known about a bot, a response or a query: `Model_Version`, `gpt4_score`, `Llama_prompt`."""
 
 
-_SOURCES = _with_plurals(
+_TEXTS_OF_SOURCES = _with_plurals(
     (
-        "source", "document", "doc", "evidence", "snippet", "excerpt", "citation", "reference", "page", "article",
-        "history", "turn", "message", "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege", "verlauf",
+        "source", "document", "doc", "evidence", "snippet", "excerpt", "article", "quelle", "quellen", "fundstelle",
+        "fundstellen", "beleg", "belege",
     )
 )  # fmt: skip
+"""Words for what was retrieved, or for its name."""
+_SOURCES = _TEXTS_OF_SOURCES | _with_plurals(
+    ("citation", "reference", "page", "history", "turn", "message", "verlauf")
+)
 """Words for what was retrieved or said before, in the name of a column that somebody says to have that."""
 
 

@@ -48,6 +48,7 @@ from rag_eval.tables.names import (
     is_conversation,
     likely_bots,
     likely_role,
+    may_be_passages,
     may_be_truth,
     meaning_of,
     says_truth,
@@ -580,6 +581,10 @@ class UnusedColumns:
             problem = "looks like the reference and was not used; no column is the reference"
             return self._sentence(use, problem, [REFERENCE])
         problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
+        seen = self._rows.seen(index)
+        may_be_context = CONTEXT in missing and may_be_passages(use.header)
+        if may_be_context and not problem and seen.is_spaced and seen.mean >= _SENTENCE:
+            problem, roles = "looks like the context and was not used; no column is the context", [CONTEXT]
         return self._sentence(use, problem, roles) if problem else ""
 
     def _without_turns(self, index: int, use: ColumnUse) -> str:
