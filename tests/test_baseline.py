@@ -80,6 +80,27 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     ]
 
 
+def test_where_not_all_lines_fit_what_changed_for_certain_comes_first() -> None:
+    """For a pull request: eight bots without a change may not hide the one that is worse."""
+    comparison = BaselineComparison(
+        PastRun(
+            "old.xlsx", {(f"q{row}", "gt", bot, 0): {RQS: 0.5} for row in range(2, 14) for bot in "ABCD"}
+        ),
+        facts_of("ABCDE", 12, weights={}),
+    )
+    for row in range(2, 14):
+        for bot, now in {"A": 0.5, "B": 0.9, "C": 0.1, "D": 0.5, "E": 0.5}.items():
+            comparison.add(result(bot, row, flat(now)))
+    findings = Findings({}, {}, None, changes=comparison.changes(), beside_changes=comparison.differences())
+
+    def told(most: int | None) -> list[str]:
+        return [line.partition(":")[0] for line in change_lines(findings, THIS_RUN, "old.xlsx", most)[1:]]
+
+    beside = ["In this run, but not in the baseline", "Judged in this run only"]
+    assert told(None) == told(6) == ["A", "B", "C", "D", *beside]
+    assert told(5) == ["C", "B", "A", "D", *beside]
+
+
 def test_changes_come_in_the_order_of_bots_and_columns() -> None:
     """Also when a bot's first query has no RQS."""
     values = {("q2", "gt", bot, 0): {RQS: 0.5, "faithfulness": 0.5} for bot in "BA"}

@@ -59,25 +59,34 @@ def _named(change: Change, facts: RunFacts) -> str:
     return spent_header(change.name, facts) if change.name in SPENT_LABELS else NAMES[change.name]
 
 
-def change_lines(findings: Findings, facts: RunFacts, baseline: str) -> list[str]:
-    """The changes as plain lines: those of RQS, latency and cost, and of any metric that changed for certain."""
+def change_lines(findings: Findings, facts: RunFacts, baseline: str, most: int | None = None) -> list[str]:
+    """The changes as plain lines: those of RQS, latency and cost, and of any metric that changed for certain.
+
+    If there are more than `most`, what is worse or better comes first.
+    """
     changes = findings.changes or ()
-    lines = [
-        f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
-        f"{_range(change)}: "
-        f"{_displayed(change)} ({common_words(change.queries)})"
-        for change in changes
-        if change.name == "rqs" or change.direction.value in ("better", "worse")
-    ]
-    none = "" if lines else f" no significant change in {len(changes)} means."
+    told = [change for change in changes if change.name == "rqs" or change.direction in _CERTAIN]
+    none = "" if told else f" no significant change in {len(changes)} means."
     if not changes:
         none = " no query has a score in both runs." if findings.spent_changes else f" {NO_COMMON}."
-    spent = [
-        f"{change.bot}: mean {_named(change, facts)} {amount(change.before)} before, {amount(change.now)} now"
-        f"{_range(change)}: {_displayed(change)} ({common_words(change.queries)})"
-        for change in findings.spent_changes
-    ]
-    return [f"Compared with {baseline}:{none}", *lines, *spent, *findings.beside_changes]
+    shown = [*told, *findings.spent_changes]
+    if most is not None and len(shown) + len(findings.beside_changes) > most:
+        shown.sort(key=lambda change: _CERTAIN.get(change.direction, len(_CERTAIN)))
+    lines = [_told(change, facts) for change in shown]
+    return [f"Compared with {baseline}:{none}", *lines, *findings.beside_changes]
+
+
+_CERTAIN = {Direction.WORSE: 0, Direction.BETTER: 1}
+
+
+def _told(change: Change, facts: RunFacts) -> str:
+    is_spent = change.name in SPENT_LABELS
+    before, now = (amount(mean) if is_spent else decimals(mean, 4) for mean in (change.before, change.now))
+    what = f"{'mean ' if is_spent else ''}{_named(change, facts)}"
+    return (
+        f"{change.bot}: {what} {before} before, {now} now{_range(change)}: "
+        f"{_displayed(change)} ({common_words(change.queries)})"
+    )
 
 
 def _displayed(change: Change) -> str:

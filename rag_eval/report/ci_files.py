@@ -120,7 +120,7 @@ def _gates(gates: "Sequence[GateResult]") -> Iterator[str]:
 def _changes(findings: "Findings", facts: "RunFacts", baseline: str) -> Iterator[str]:
     if findings.changes is None:
         return
-    head, *lines = change_lines(findings, facts, baseline)
+    head, *lines = change_lines(findings, facts, baseline, _MOST_CHANGES)
     yield f"**{as_text(head.removesuffix(':'))}**"
     if lines:
         yield ""
