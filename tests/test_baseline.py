@@ -26,8 +26,8 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, read_past_run
 from rag_eval.results.findings import Findings
-from rag_eval.results.intervals import bootstrap_mean_interval
-from rag_eval.results.paired import CommonQueries, Direction, queries_words
+from rag_eval.results.intervals import Interval, bootstrap_mean_interval
+from rag_eval.results.paired import Change, CommonQueries, Direction, queries_words
 from rag_eval.results.summary import RQS
 
 THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
@@ -99,6 +99,25 @@ def test_where_not_all_lines_fit_what_changed_for_certain_comes_first() -> None:
     beside = ["In this run, but not in the baseline", "Judged in this run only"]
     assert told(None) == told(6) == ["A", "B", "C", "D", *beside]
     assert told(5) == ["C", "B", "A", "D", *beside]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "low", "high", "told"),
+    [
+        (0.5, 0.553, 0.0029, 0.153, "+0.053 (95% CI +0.003 to +0.153)"),  # "0.00" would not be better
+        (0.5, 0.5, 0.0, 0.0, "0.00 (95% CI 0.00 to 0.00)"),
+        (0.5, 0.4, -0.2, -0.1, "−0.10 (95% CI −0.20 to −0.10)"),
+    ],
+)
+def test_no_limit_of_a_change_looks_like_0_that_is_not(
+    before: float, now: float, low: float, high: float, told: str
+) -> None:
+    change = Change(
+        bot="A", name=RQS, before=before, now=now, queries=12, common=CommonQueries(before=12, now=12, both=12),
+        direction=Direction.BETTER, interval=Interval(low, high),
+    )  # fmt: skip
+    [_, line] = change_lines(Findings({}, {}, None, changes=(change,)), THIS_RUN, "old.xlsx")
+    assert f" now, {told}: " in line
 
 
 def test_changes_come_in_the_order_of_bots_and_columns() -> None:

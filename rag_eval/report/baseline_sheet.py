@@ -9,7 +9,7 @@ from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
 from rag_eval.results.paired import NO_COMMON, Change, Direction, common_words
 from rag_eval.results.summary import spent_header
-from rag_eval.texts.display import amount, decimals
+from rag_eval.texts.display import amount, decimals, digits_that_differ
 
 
 def change_columns(facts: RunFacts) -> list[Column[Change]]:
@@ -97,10 +97,11 @@ def _displayed(change: Change) -> str:
 
 def _range(change: Change) -> str:
     numbers = [change.difference, *([change.interval.low, change.interval.high] if change.interval else [])]
+    digits = digits_that_differ((0.0, number) for number in numbers)
     change_by, *limits = [
         f"{'+' if number > 0 else ''}{amount(number)}"
         if change.name in SPENT_LABELS
-        else decimals(number, is_signed=True)
+        else decimals(number, digits, is_signed=True)
         for number in numbers
     ]
     return f", {change_by} (95% CI {' to '.join(limits)})" if limits else f", {change_by}"
