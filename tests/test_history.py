@@ -671,6 +671,26 @@ def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
     assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (0.625, 0.725, "0.63 then, 0.73 now"),  # half up, as in the cells of a workbook
+        (0.831, 0.834, "0.831 then, 0.834 now"),  # a change that is claimed can be seen
+    ],
+)
+def test_sentence_page_and_terminal_round_as_the_workbook_does(
+    rag_eval: Run, entry: dict[str, Any], tmp_path: Path, before: float, now: float, told: str
+) -> None:
+    last = changed(entry, id="x", started=at(3), since=entry["id"])
+    last["bots"][0] |= {"rqs": entry["bots"][0]["rqs"] | {"value": 0.725}, "interval": [0.625, 0.735]}
+    last["changes"] = [json.loads(CHANGE % before) | {"queries": 5, "now": now}]
+    history = history_of(tmp_path / "h", changed(entry, started=at(2)), last)
+    [sentence] = changes_words(history)
+    assert f": {told} (5 common queries)" in sentence
+    assert "<small>RQS 0.73 (95% CI 0.63 to 0.74)," in history_section(history)
+    assert "RQS 0.7250  95% CI 0.63 to 0.74 " in rag_eval("history", "h").out
+
+
 @pytest.mark.parametrize(("bots", "runs"), [(34, 2), (51, 1), (101, 1)])
 def test_of_many_bots_a_page_lists_as_many_runs_each_as_there_is_room_for(
     entry: dict[str, Any], tmp_path: Path, bots: int, runs: int

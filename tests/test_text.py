@@ -327,6 +327,7 @@ def test_a_sign_is_shown_on_request_and_never_on_zero():
         "+0.05", "−0.05", "0.00", "0.00",
     ]  # fmt: skip
     assert [percent(share) for share in (0.125, 0.5, 1.0, 0.0)] == ["13%", "50%", "100%", "0%"]
+    assert [percent(share, 1) for share in (0.0625, 0.5)] == ["6.3%", "50.0%"]
 
 
 def test_many_names_are_listed_in_part():

@@ -120,7 +120,7 @@ def _lines(history: "History") -> list[str]:
     from itertools import groupby
 
     from rag_eval.results.run_history import bots_in_time
-    from rag_eval.texts.display import printable, shorten
+    from rag_eval.texts.display import decimals, printable, shorten
 
     lines = []
     for bot, found in groupby(bots_in_time(history), key=lambda line: line.bot.bot):
@@ -129,11 +129,10 @@ def _lines(history: "History") -> list[str]:
         lines.append(f"{shorten(bot, 60)}{more}")
         for line in runs[-_SHOWN:]:
             mean, interval = line.bot.rqs, line.bot.interval
-            value = "–" if mean.value is None else f"{mean.value:.4f}"
-            limits = f"95% CI {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+            limits = f"95% CI {' to '.join(map(decimals, interval))}" if interval else ""
             started = f"{line.run.started:%Y-%m-%d %H:%M}"
             lines.append(
-                f"  {started}  RQS {value:>6}  {limits:<22}  {mean.scored:>6,} scored  {line.verdict}"
+                f"  {started}  RQS {decimals(mean.value, 4):>6}  {limits:<22}  {mean.scored:>6,} scored  {line.verdict}"
             )
             lines += [f"    {printable(pair.words)}" for pair in line.run.pairs_of(bot)[:_PAIRS]]
     return lines

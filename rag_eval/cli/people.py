@@ -97,6 +97,7 @@ class People:
             return
         from rag_eval.configuration.sources import with_values
         from rag_eval.store.replacement import write_text
+        from rag_eval.texts.display import decimals
 
         if facts.partial:
             warn(
@@ -112,7 +113,7 @@ class People:
         }
         for name, threshold in found.items():
             low, high = threshold.interval.low, threshold.interval.high
-            bounds = f"95% CI {low:.2f} to {high:.2f}"
+            bounds = f"95% CI {decimals(low)} to {decimals(high)}"
             if high - low - (threshold.equals.high - threshold.equals.low) > _WIDE:
                 warn(
                     f"Threshold {METRIC_LABELS[name]}: the labels leave it open ({bounds}); label more cases before "

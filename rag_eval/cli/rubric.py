@@ -10,7 +10,7 @@ from rag_eval.cli.console import say, warn
 from rag_eval.cli.inputs import opened
 from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
-from rag_eval.texts.display import counted
+from rag_eval.texts.display import counted, decimals, percent
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
@@ -95,8 +95,8 @@ def _cells(name: str, agreement: "Agreement") -> list[str]:
     return [
         name,
         str(agreement.n),
-        "–" if agreement.agreement is None else f"{agreement.agreement:.1%}",
-        "–" if agreement.kappa is None else f"{agreement.kappa:.2f}",
+        "–" if agreement.agreement is None else percent(agreement.agreement, 1),
+        decimals(agreement.kappa),
         _interval(agreement),
         *map(str, counts),
     ]
@@ -115,7 +115,7 @@ def _interval(agreement: "Agreement") -> str:
     interval = cohen_kappa([a for a, _ in verdicts], [b for _, b in verdicts]).interval
     if interval is None:
         return "–"
-    return f"{interval.low:.2f} to {interval.high:.2f}"
+    return f"{decimals(interval.low)} to {decimals(interval.high)}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
 from rag_eval.results.looks import looks_words
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import NAME_LIMIT
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import percent, shorten
 
 _NOTES = 12
 """How many of the run's notes are shown."""
@@ -109,7 +109,7 @@ def _coverage(summary: Summary) -> str:
     share = scored / (scored + failed)
     lacking = [f"{shorten(bot.bot, NAME_LIMIT)} {bot.rqs.failed:,}" for bot in summary.bots if bot.rqs.failed]
     missing = f" Not judged: {', '.join(lacking)}." if lacking else ""
-    return f"Coverage: {_of(scored, scored + failed)} cases have an RQS ({share:.1%}).{missing}"
+    return f"Coverage: {_of(scored, scored + failed)} cases have an RQS ({percent(share, 1)}).{missing}"
 
 
 def _usage(facts: RunFacts) -> str:

@@ -32,7 +32,7 @@ from rag_eval.results.judge_comparison import (
 from rag_eval.results.paired import BANDS, MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.results.verdict import add_up
-from rag_eval.texts.display import counted, decimals, shorten
+from rag_eval.texts.display import counted, decimals, percent, shorten
 
 Runs = tuple[JudgeRun, JudgeRun]
 
@@ -318,11 +318,11 @@ def _preference_words(comparison: JudgeComparison) -> Iterator[str]:
     found = comparison.preferences
     if found is None or found.kappa.raw is None:
         return
-    kappa = "undefined" if found.kappa.kappa is None else f"{found.kappa.kappa:.2f}".replace("-", "−")
+    kappa = "undefined" if found.kappa.kappa is None else decimals(found.kappa.kappa)
     failed = f" Not compared, since a judge failed: {found.failed:,}." if found.failed else ""
     yield (
-        f"Head to head: both judges prefer the same in {found.kappa.raw:.0%} of {found.kappa.count:,} pairs (kappa "
-        f"{kappa}). Pairs that depend on the order: A {found.flips[0]:,}, B {found.flips[1]:,}.{failed}"
+        f"Head to head: both judges prefer the same in {percent(found.kappa.raw)} of {found.kappa.count:,} pairs "
+        f"(kappa {kappa}). Pairs that depend on the order: A {found.flips[0]:,}, B {found.flips[1]:,}.{failed}"
     )
 
 
@@ -335,7 +335,9 @@ def _overall(comparison: JudgeComparison) -> str:
 
 def _counts(decisions: Decisions) -> str:
     limits = decisions.interval
-    interval = f"; 95% CI of equal decisions {limits.low:.1%} to {limits.high:.1%}" if limits else ""
+    interval = (
+        f"; 95% CI of equal decisions {percent(limits.low, 1)} to {percent(limits.high, 1)}" if limits else ""
+    )
     return (
         f"Both pass {decisions.both_pass:,}, both fail {decisions.both_fail:,}, only A passes "
         f"{decisions.only_a_passes:,}, only B passes {decisions.only_b_passes:,}{interval}."
@@ -353,8 +355,9 @@ def _closeness(line: HumanComparison) -> str:
         which = "no significant difference"
     limits = f" (95% CI {_signed(interval.low)} to {_signed(interval.high)})" if interval else ""
     return (
-        f"{line.label} against human labels: mean absolute error {line.a_error:.2f} by A, {line.b_error:.2f} by B, "
-        f"difference {_signed(line.error_difference)}{limits}: {which} ({counted(line.count, 'case')})."
+        f"{line.label} against human labels: mean absolute error {decimals(line.a_error)} by A, "
+        f"{decimals(line.b_error)} by B, difference {_signed(line.error_difference)}{limits}: {which} "
+        f"({counted(line.count, 'case')})."
     )
 
 
@@ -425,7 +428,7 @@ def _cells(line: MeasureComparison) -> list[str]:
         f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "–",
         decimals(_spearman(line)),
         decimals(line.kappa.kappa),
-        "–" if decisions is None or decisions.kappa.raw is None else f"{decisions.kappa.raw:.1%}",
+        "–" if decisions is None or decisions.kappa.raw is None else percent(decisions.kappa.raw, 1),
         decimals(decisions.kappa.kappa if decisions else None),
     ]
 

@@ -38,7 +38,7 @@ from rag_eval.tables.review_file import (
     pair_number,
     row_checksum,
 )
-from rag_eval.texts.display import join_turns, printable, shorten
+from rag_eval.texts.display import decimals, join_turns, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -154,7 +154,8 @@ class Review:
     def question(self, drawn: Drawn, measure: str) -> str:
         asked = _question_of(measure, self.facts)
         if self.shows_scores:
-            asked += f" The judge says {scores_of(self.results[drawn.line], [measure])[measure]:.2f}."
+            score = scores_of(self.results[drawn.line], [measure])[measure]
+            asked += f" The judge says {decimals(score)}."
         return asked
 
     def scored(self, drawn: Drawn) -> list[str]:

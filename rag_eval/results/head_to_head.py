@@ -19,6 +19,7 @@ from rag_eval.results.labelled_pairs import (
 from rag_eval.results.looks import key_of, key_of_text
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
+from rag_eval.texts.display import percent
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import ColumnTest
@@ -133,7 +134,7 @@ class Trust:
         share = self.first_wins / self.decided
         if low <= share <= high:
             return ""
-        return f"the response that is shown first won {share:.0%} of {self.decided:,} decisions"
+        return f"the response that is shown first won {percent(share)} of {self.decided:,} decisions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from rag_eval.results.paired import (
 )
 from rag_eval.results.summary import FEWEST_ROWS, RQS, Mean, Summarizer, Summary, rqs_outcome
 from rag_eval.results.verdict import NAME_LIMIT, verdict
-from rag_eval.texts.display import counted, shorten
+from rag_eval.texts.display import counted, decimals, percent, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +512,7 @@ def headline(comparison: JudgeComparison, a: JudgeRun, b: JudgeRun) -> str:
     if comparison.undecided:
         cases = f"{overall.kappa.count:,} of {comparison.cases:,} cases; {comparison.undecided:,} left out"
     kappa = overall.kappa.kappa
-    words = "kappa undefined: one decision only" if kappa is None else f"kappa {kappa:.2f}".replace("-", "−")
+    words = "kappa undefined: one decision only" if kappa is None else f"kappa {decimals(kappa)}"
     return (
         f"{_named(b)} agrees with {_named(a)} on {_percent(overall.kappa.raw)} of pass/fail decisions "
         f"({words}, {cases}){_costs(a, b)}."
@@ -540,8 +540,8 @@ def money(amount: float | None) -> str:
 
 def _percent(share: float) -> str:
     """With one decimal if it is not 0, or with more if a disagreement would be hidden: '94%', '92.5%', '99.98%'."""
-    text = f"{share:.1%}"
-    return f"{share:.4%}" if text in ("0.0%", "100.0%") and 0 < share < 1 else text.replace(".0%", "%")
+    text = percent(share, 1)
+    return percent(share, 4) if text in ("0.0%", "100.0%") and 0 < share < 1 else text.replace(".0%", "%")
 
 
 def ranking_words(comparison: JudgeComparison) -> str:

@@ -41,7 +41,7 @@ from rag_eval.results.paired import NO_COMMON, Direction, PairedMeans, common_wo
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.results.verdict import NOT_PREFERRED, PREFERRED, preference_words, strength_words
-from rag_eval.texts.display import percent, shorten
+from rag_eval.texts.display import decimals, digits_that_differ, percent, shorten
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -617,7 +617,7 @@ def changes_words(history: History) -> list[str]:
     claimed = [change for change in run.changes if change.direction in (Direction.BETTER, Direction.WORSE)]
     lines = [
         f"{change.bot}: {NAMES[change.name]} is significantly {change.direction.value} than in {name_of(before)}: "
-        f"{change.before:.2f} then, {change.now:.2f} now ({common_words(change.queries)})."
+        f"{_then_and_now(change)} ({common_words(change.queries)})."
         for change in claimed
     ]
     none = f"No significant change since {name_of(before)} in {len(run.changes)} means (paired tests)."
@@ -625,6 +625,11 @@ def changes_words(history: History) -> list[str]:
         none = f"Changes since {name_of(before)} are not tested: too few {run.changes[0].too_few}."
     common = {change.bot: change.common for change in run.changes}
     return [*(lines or [none]), *queries_words(common, name_of(before))]
+
+
+def _then_and_now(change: PairedMeans) -> str:
+    digits = digits_that_differ([(change.before, change.now)])
+    return f"{decimals(change.before, digits)} then, {decimals(change.now, digits)} now"
 
 
 def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun) -> BotInTime:

@@ -127,9 +127,9 @@ def digits_beside(threshold: float, value: float) -> int:
     return 3 if (_rounded(value, 2) < threshold) != (value < threshold) else 2
 
 
-def percent(share: float) -> str:
-    """A share, 0..1, in whole per cents."""
-    return f"{decimals(100 * share, 0)}%"
+def percent(share: float, digits: int = 0) -> str:
+    """A share, 0..1, in per cents with so many decimals."""
+    return f"{decimals(100 * share, digits)}%"
 
 
 def utf16_units(text: str) -> int:

@@ -15,7 +15,7 @@ from rag_eval.report.page.sections import folded, further_tables, head, safe
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeDisagreement, headline
 from rag_eval.results.verdict import unfit_words
 from rag_eval.store.replacement import write_text
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, shorten
 
 
 def write_page(target: Path, comparison: JudgeComparison, runs: Runs, *, has_texts: bool) -> Path:
@@ -57,7 +57,7 @@ def _section(title: str, content: str, _: bool) -> str:
 def _disagreement(line: JudgeDisagreement, *, has_texts: bool) -> str:
     scores = [("A", line.a), ("B", line.b)]
     title = f"{line.label}, row {line.row}{f', {line.bot}' if line.bot else ''}: " + ", ".join(
-        f"{letter} {score.value or 0.0:.2f}" for letter, score in scores
+        f"{letter} {decimals(score.value or 0.0)}" for letter, score in scores
     )
     if not has_texts:
         return f'<article class="card"><h3 dir="auto">{safe(title)}</h3></article>'

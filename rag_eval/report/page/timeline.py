@@ -10,7 +10,7 @@ from rag_eval.report.page.sections import TABLE_ROWS, folded, head, safe, table
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.store.replacement import write_text
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, shorten
 
 _CHARTED = 60
 """Runs of a bot that its chart shows, the last ones."""
@@ -49,8 +49,8 @@ def _chart(lines: Sequence[BotInTime]) -> str:
     """One bot through time, with the last mean in words."""
     last = lines[-1]
     mean, interval = last.bot.rqs.value, last.bot.interval
-    words = "no RQS" if mean is None else f"RQS {mean:.2f}"
-    words += f" (95% CI {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    words = "no RQS" if mean is None else f"RQS {decimals(mean)}"
+    words += f" (95% CI {' to '.join(map(decimals, interval))})" if interval else ""
     name = shorten(last.bot.bot, NAME_LIMIT)
     span = f"{lines[0].run.started:%Y-%m-%d} to {last.run.started:%Y-%m-%d}"
     points = [
