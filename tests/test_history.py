@@ -724,10 +724,27 @@ def test_the_chart_breaks_between_runs_that_are_not_comparable(
 
 def test_the_chart_has_the_first_eight_bots(entry: dict[str, Any], rag_eval: Run, tmp_path: Path) -> None:
     bots = [{**entry["bots"][0], "bot": f"Bot {number}"} for number in range(9)]
-    history_of(tmp_path / "h", changed(entry, bots=bots))
+    history_of(tmp_path / "h", *(changed(entry, bots=bots, started=at(day)) for day in (1, 2)))
     rag_eval("history", "h", "-o", "all.xlsx")
     [chart] = charts(tmp_path / "all.xlsx")
     assert len(chart.series) == 8
+
+
+@pytest.mark.parametrize(
+    ("days", "heading", "forms"),
+    [
+        ([1], "1 run of in.csv", []),
+        ([1, 2], "2 runs of in.csv", ["yyyy-mm-dd hh:mm"]),
+        ([1, 2, 30], "3 runs of in.csv", ["yyyy-mm-dd"]),
+    ],
+)
+def test_the_chart_begins_with_the_second_run_and_its_axis_tells_times_apart(
+    entry: dict[str, Any], rag_eval: Run, tmp_path: Path, days: list[int], heading: str, forms: list[str]
+) -> None:
+    history_of(tmp_path / "h", *(changed(entry, started=at(day)) for day in days))
+    rag_eval("history", "h", "-o", "all.xlsx")
+    assert load_workbook(tmp_path / "all.xlsx")["History"]["A1"].value == heading
+    assert [chart.x_axis.number_format.formatCode for chart in charts(tmp_path / "all.xlsx")] == forms
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ OF_SHEETS = (
 NOT_LOOK = r"<(?:c:axId|c:crossAx|c:idx|c:order|c:ptCount)[^>]*>|<(c:f|c:v|a:t|xdr:row|xdr:rowOff)>[^<]*</\1>"
 CHANGING = r' (?:y|cy|id|idx|name|descr|r:id|ref|dxfId|priority|activeCell|sqref|uniqueCount|count)="[^"]*"'
 COMMANDS = (
+    "{root}/sample_rag_input.xlsx -o report.xlsx --judge offline --history past -q",
     "{root}/sample_rag_input.xlsx -o report.xlsx --judge offline --history past --json run.json -q",
     "review run.json -o review.xlsx --cases 12",
     "history past -o history.xlsx",

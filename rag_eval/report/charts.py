@@ -147,7 +147,9 @@ class Curve(NamedTuple):
     above: int
 
 
-def time_chart(workbook: "Workbook", title: str, sheet: str, curves: Sequence[Curve]) -> "Chart":
+def time_chart(
+    workbook: "Workbook", title: str, sheet: str, curves: Sequence[Curve], num_format: str
+) -> "Chart":
     """Values of 0 to 1 over time with error bars; a gap lies between two curves of one number."""
     from xlsxwriter.utility import xl_range_formula
 
@@ -181,7 +183,7 @@ def time_chart(workbook: "Workbook", title: str, sheet: str, curves: Sequence[Cu
         seen.add(curve.number)
     chart.show_hidden_data()  # days and lengths of the error bars are in hidden columns
     chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
-    chart.set_x_axis(_axis(num_format="yyyy-mm-dd", major_gridlines={"visible": False}))
+    chart.set_x_axis(_axis(num_format=num_format, major_gridlines={"visible": False}))
     chart.set_y_axis(_axis(min=0, max=1, major_unit=0.25, num_format="0.00"))
     chart.set_legend({"position": "bottom", "font": _font(9), "delete_series": repeated})
     chart.set_chartarea({"border": {"color": LINE}})

@@ -17,7 +17,7 @@ from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.paired import PairedMeans
 from rag_eval.results.run_history import BotInTime, History, PairOfRun, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
-from rag_eval.texts.display import printable, shorten
+from rag_eval.texts.display import counted, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
@@ -32,6 +32,8 @@ _WIDTH = 1120
 _CHART_HEIGHT = 380
 _MOST_CURVES = 8
 """Bots in the chart: the first of the table. More lines cannot be told apart."""
+_FEW_DAYS = 5
+"""Of so few, an axis has several numbers each, which are told apart by the time of day."""
 _DAY_ZERO = datetime(1899, 12, 30, tzinfo=UTC)
 """What spreadsheets count days from."""
 
@@ -61,8 +63,10 @@ def _write_chart(
     lines: Sequence[BotInTime],
 ) -> None:
     stack.add_text("\n".join(shorten(sentence, 300) for sentence in words), {"size": 10})
-    if curves := _curves(table, lines):
-        chart = time_chart(book, "Mean RQS with 95% CI", table.worksheet.name, curves)
+    days = sorted({_day(line) for line in lines})
+    if len(days) > 1 and (curves := _curves(table, lines)):  # an axis of one day would be of centuries
+        form = "yyyy-mm-dd" if days[-1] - days[0] > _FEW_DAYS else "yyyy-mm-dd hh:mm"
+        chart = time_chart(book, "Mean RQS with 95% CI", table.worksheet.name, curves, form)
         stack.add_charts({_ABOUT_CHART: chart}, _CHART_HEIGHT)
 
 
@@ -74,7 +78,7 @@ def write_history_workbook(target: Path, history: History) -> Path:
         chart, runs = workbook.sheets.values()
         chart.hide_gridlines(2)
         formats = Formats(workbook.book)
-        heading = f"{len(history.runs):,} runs of {shorten(history.runs[-1].input_name, 80)}"
+        heading = f"{counted(len(history.runs), 'run')} of {shorten(history.runs[-1].input_name, 80)}"
         chart.write_string(0, 0, printable(heading), formats.run)
         table = WrittenSheet(workbook.book, runs, formats, _RUNS).fill(history)
         runs.repeat_rows(0)

@@ -10,7 +10,7 @@ from rag_eval.report.page.sections import TABLE_ROWS, folded, head, safe, table
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.store.replacement import write_text
-from rag_eval.texts.display import decimals, shorten
+from rag_eval.texts.display import counted, decimals, shorten
 
 _CHARTED = 60
 """Runs of a bot that its chart shows, the last ones."""
@@ -39,7 +39,7 @@ def write_history_page(target: Path, history: History, version: str) -> Path:
     last = history.runs[-1]
     title = f"History of {shorten(last.input_name, 80)}"
     section = history_section(history) or "<p>There is one run so far.</p>"
-    runs = f"{len(history.runs):,} runs, the last one on {last.started:%Y-%m-%d %H:%M}"
+    runs = f"{counted(len(history.runs), 'run')}, the last one on {last.started:%Y-%m-%d %H:%M}"
     heading = f'<p class="eyebrow">RAG Eval</p><h1 dir="auto">{safe(title)}</h1><p class="lead">{runs}</p>'
     page = f"{head(title, version)}<header>{heading}</header>{section}</main>\n</body>\n</html>\n"
     return write_text(target, page, "-o")
