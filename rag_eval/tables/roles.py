@@ -107,6 +107,8 @@ def column_uses(
     for index, each in columns.items():
         bot = owners.get(index)
         role = each.role + (OF_NO_BOT if each.owner and bot is None else "")
+        if bot:  # a line break in a header would cut the name in rows of one line
+            bot = " ".join(bot.split())
         uses[index] = ColumnUse(
             column_letter(index), each.header, role, bot, each.metric, each.why, each.unit
         )
