@@ -548,6 +548,8 @@ class RunFacts:
     """Of the rubric, in its order."""
     requirements: Mapping[str, str] = field(default_factory=dict)
     """What the criteria demand, by their ids; not known of runs before they were recorded."""
+    earlier_bots: tuple[str, ...] = ()
+    """Those of --against. They are there to compare with, so no gate looks at them."""
     has_gold: bool = False
     """The sheet says which documents should have been retrieved, and which were."""
     has_history: bool = False

@@ -682,6 +682,24 @@ def test_the_labels_of_an_earlier_file_are_those_of_its_bots(run_cli: Run, tmp_p
         assert toxicity["Cases"] == 4
 
 
+def test_no_gate_looks_at_the_bots_of_an_earlier_file(run_cli: Run, tmp_path: Path) -> None:
+    """Nobody can mend old answers: neither a bad one nor one that the baseline does not have fails a gate."""
+    header, truths = ["Query", "Ground_Truth", "Bot_A"], [f"The mill has {n} floors." for n in range(20, 32)]
+    for name, answer in (("new", None), ("old", "I like boats.")):
+        rows = [[f"How many floors has mill {n}?", text, answer or text] for n, text in enumerate(truths)]
+        write_table(tmp_path / f"{name}.csv", header, *rows)
+    assert run_cli("new.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "past.json").code == 0
+    gates = ("--fail-under", "rqs=0.5", "--fail-on-regression", "--baseline", "past.json")
+    run = ("new.csv", "--against", "old.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json")
+    early = (*run, "--until-clear", "--fail-under", "rqs=0.5")
+    for words in ((*run, *gates), ("r.json", "--report-only", "-o", "s.xlsx", *gates), early):
+        ended = run_cli(*words)
+        assert (ended.code, "Gate passed: A: rqs" in ended.out) == (0, True), ended.err
+        assert "A (old): rqs" not in ended.out
+    assert run_of(tmp_path / "r.json")["run"]["earlier_bots"] == ["A (old)"]
+    assert "earlier_bots" not in run_of(tmp_path / "past.json")["run"]
+
+
 def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     answers(tmp_path / "in.xlsx", 12, (0, 3, 5))
     assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json").code == 0

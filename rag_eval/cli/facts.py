@@ -50,6 +50,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         version=__version__,
         started=datetime.now().astimezone(),
         bots=table.bots,
+        earlier_bots=table.earlier_bots,
         rows=len(table.rows),
         blank_rows=table.blank_rows,
         cut_rows=table.cut_rows,

@@ -222,14 +222,16 @@ def pass_gates(
             settings.evaluation.min_coverage,
             confidence_of(facts.looks[: facts.looks_taken], facts.rows),
             unseen=facts.rows - outcome.summary.bots[0].total_queries if facts.partial else 0,
+            spared=facts.earlier_bots,
         )
     )
     if options.fail_on_regression and not is_first_run:
         findings = outcome.findings
         if findings.changes is None:  # --baseline latest found no run to compare with
             findings = replace(findings, not_comparable="the history has no comparable earlier run")
+        own = [bot for bot in facts.bots if bot not in facts.earlier_bots]
         results += regression_gates(
-            findings, facts.bots, settings.evaluation.min_common, settings.evaluation.regression_margin
+            findings, own, settings.evaluation.min_common, settings.evaluation.regression_margin
         )
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"

@@ -66,7 +66,8 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        unused = [name for name in ("has_pair_labels", "requirements") if not getattr(facts, name)]
+        optional = ("has_pair_labels", "requirements", "earlier_bots")
+        unused = [name for name in optional if not getattr(facts, name)]
         run = _fields(facts, without=[*_ONLY_AT_THE_END, *unused]) | {"started": facts.started.isoformat()}
         start = {"format": RUN_FORMAT, "run": run, **provenance}
         with ExitStack() as undo:

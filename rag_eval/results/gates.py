@@ -125,8 +125,9 @@ def evaluate(
     confidence: float = 0.95,
     *,
     unseen: int = 0,
+    spared: Collection[str] = (),
 ) -> tuple[GateResult, ...]:
-    """Every gate on every bot. One bot that misses a gate fails it.
+    """Every gate on every bot that is not `spared`. One bot that misses a gate fails it.
 
     `confidence` is that of the intervals. `unseen` are rows of an unfinished run that `summary` does not have.
     """
@@ -142,6 +143,7 @@ def evaluate(
         )
         for gate in gates
         for bot in summary.bots
+        if bot.bot not in spared
     )
 
 

@@ -175,6 +175,7 @@ class UntilClear:
             is_decided(gate, bot, self._least_coverage, confidence)
             for gate in self._gates
             for bot in summary.bots
+            if bot.bot not in facts.earlier_bots
         )
 
 

@@ -39,6 +39,7 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
         f"judged; left out: {len(table.rows) - len(rows):,} rows of {table.path.name}, {left:,} of {earlier.path.name}."
     )
     known = {use.role for use in table.columns}
+    bots = tuple(f"{bot}{_OLD}" for bot in earlier.bots)
     return replace(
         table,
         rows=rows,
@@ -46,7 +47,8 @@ def with_earlier_answers(table: Table, earlier: Table) -> Table:
             *table.columns,
             *(use for use in earlier.columns if use.role in (*SPENT_LABELS, HUMAN) and use.role not in known),
         ),
-        bots=(*table.bots, *(f"{bot}{_OLD}" for bot in earlier.bots)),
+        bots=(*table.bots, *bots),
+        earlier_bots=bots,
         warnings=(*table.warnings, *(f"{earlier.path.name}: {each}" for each in earlier.warnings), note),
         has_documents=table.has_documents or earlier.has_documents,
     )

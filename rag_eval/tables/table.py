@@ -107,6 +107,8 @@ class Table:
     """How each bot uses brackets, over all rows."""
     decimals: Mapping[str, str] = field(default_factory=dict)
     """Decimal separators of columns with latency and cost, by their squeezed names; '' where no cell tells."""
+    earlier_bots: tuple[str, ...] = ()
+    """Of another file, with earlier answers."""
 
     @property
     def reading(self) -> dict[str, Any]:
