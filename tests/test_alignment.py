@@ -26,7 +26,7 @@ from rag_eval.results.human_alignment import (
     Alignment,
     AlignmentTally,
     HumanAgreement,
-    rare_error_words,
+    label_warnings,
 )
 from rag_eval.results.paired import MOST_DISAGREEMENTS
 
@@ -230,24 +230,30 @@ def test_labels_without_a_gross_error_are_not_taken_for_proof_that_there_is_none
     mild = aligned([judged(row, *pair) for row, pair in enumerate(pairs, 2)])
     (line,) = mild.agreements
     assert line.largest_error == pytest.approx(max(abs(a - b) for a, b in pairs))
-    (warning,) = rare_error_words(mild)
+    (warning,) = label_warnings(mild)
     assert warning.startswith(
         "No label differs from its score by 0.5 or more (A Faithfulness). The corrected interval"
     )
     assert "up to 15% of its scores" in warning
     assert "rag-eval review --suspicious" in warning
     gross = aligned([judged(row, *pair) for row, pair in enumerate([*pairs, (1.0, 0.1)], 2)])
-    assert rare_error_words(gross) == []
-    assert rare_error_words(aligned([judged(row, *pair) for row, pair in enumerate(pairs[1:], 2)])) == [], (
+    assert label_warnings(gross) == []
+    assert label_warnings(aligned([judged(row, *pair) for row, pair in enumerate(pairs[1:], 2)])) == [], (
         "no mean"
     )
-    assert rare_error_words(None) == []
+    assert label_warnings(None) == []
+
+
+def test_columns_of_labels_without_a_label_are_told() -> None:
+    """Otherwise the sheet is empty, and nobody knows why."""
+    (warning,) = label_warnings(aligned([judged(row, 0.5, None) for row in (2, 3)]))
+    assert warning.startswith("No human label can be compared with a score")
 
 
 def test_three_means_without_a_gross_error_are_named_and_the_others_counted() -> None:
     values = [(0.5 + number % 5 / 20, 0.5 + number % 7 / 20) for number in range(FEWEST_LABELS)]
     several = [judged(row, *pair, bot=bot) for row, pair in enumerate(values, 2) for bot in "ABCDE"]
-    (warning,) = rare_error_words(aligned(several, "ABCDE"))
+    (warning,) = label_warnings(aligned(several, "ABCDE"))
     assert "(A Faithfulness, B Faithfulness, C Faithfulness and 2 more)" in warning
 
 
@@ -260,7 +266,7 @@ def test_cases_of_one_conversation_count_once_for_the_share_of_rare_errors() -> 
             replace(each, case=replace(each.case, conversation=conversation_of(each.case.row)))
             for each in results
         ]
-        (warning,) = rare_error_words(aligned(told))
+        (warning,) = label_warnings(aligned(told))
         return warning
 
     assert "up to 25% of its scores" in warned(lambda row: f"c{row % 12}")

@@ -16,7 +16,7 @@ from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_w
 from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
-from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement, rare_error_words
+from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement, label_warnings
 from rag_eval.results.looks import confidence_of
 from rag_eval.results.summary import GOAL, BotSummary, Summary, of_queries
 from rag_eval.results.verdict import (
@@ -267,7 +267,7 @@ def _annotation_lines(findings: Findings) -> Iterator[str]:
         yield f"{name}: {means} over {counted(summary.scored, 'query', 'queries')} with gold documents"
     for line in findings.alignment.agreements if findings.alignment else ():
         yield _agreement_line(line)
-    yield from rare_error_words(findings.alignment)
+    yield from label_warnings(findings.alignment)
     yield from labelled_words(findings.head_to_head)
 
 

@@ -34,7 +34,7 @@ from rag_eval.report.pair_tables import (
     strength_columns,
 )
 from rag_eval.report.styles import LINE_HEIGHT
-from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
+from rag_eval.results.human_alignment import Disagreement, HumanAgreement, label_warnings
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.verdict import labelled_words
 
@@ -153,7 +153,7 @@ TABLES: Sequence[AnyOfRun] = (
         is_wanted=lambda facts, asked: facts.has_labels,
         columns=lambda run: agreement_columns(run.facts),
         lines=_agreements,
-        notes=lambda run: rare_error_words(run.findings.alignment),
+        notes=lambda run: label_warnings(run.findings.alignment),
         header_height=44,
         line_height=18,
         page=PagePart(title="Agreement with human labels"),

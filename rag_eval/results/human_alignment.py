@@ -304,11 +304,17 @@ class AlignmentTally:
 # In words
 
 
-def rare_error_words(alignment: Alignment | None) -> list[str]:
-    """A warning on corrected means whose labels show no gross error: rare ones can have been missed."""
+def label_warnings(alignment: Alignment | None) -> list[str]:
+    """That no label is compared, or that those behind a corrected mean show no gross error: rare ones can be missed."""
+    if alignment is None:
+        return []
+    if not alignment.agreements:
+        return [
+            "No human label can be compared with a score: the columns for labels are empty, or nothing was scored."
+        ]
     lines = [
         line
-        for line in (alignment.agreements if alignment else ())
+        for line in alignment.agreements
         if line.corrected and line.largest_error is not None and line.largest_error < _GROSS
     ]
     if not lines:
