@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.texts import words as words_module
-from rag_eval.texts.display import decimals, enumerated, percent
+from rag_eval.texts.display import decimals, enumerated, percent, percent_range
 from rag_eval.texts.languages import have_one_language
 from rag_eval.texts.quantities import canonical_number
 from rag_eval.texts.words import (
@@ -328,6 +328,21 @@ def test_a_sign_is_shown_on_request_and_never_on_zero():
     ]  # fmt: skip
     assert [percent(share) for share in (0.125, 0.5, 1.0, 0.0)] == ["13%", "50%", "100%", "0%"]
     assert [percent(share, 1) for share in (0.0625, 0.5)] == ["6.3%", "50.0%"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (0.51, 0.65, "51–65%"),
+        (0.5, 0.75, "50–75%"),  # no preference: exactly half
+        (0.5025, 0.75, "50.3–75.0%"),  # a preference
+        (0.25, 0.4975, "25.0–49.8%"),
+    ],
+)
+def test_an_end_of_a_win_rate_that_is_not_half_does_not_look_like_it(
+    low: float, high: float, told: str
+) -> None:
+    assert percent_range(low, high) == told
 
 
 def test_many_names_are_listed_in_part():

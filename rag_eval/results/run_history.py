@@ -41,7 +41,7 @@ from rag_eval.results.paired import NO_COMMON, Direction, PairedMeans, common_wo
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.results.verdict import NOT_PREFERRED, PREFERRED, preference_words, strength_words
-from rag_eval.texts.display import decimals, digits_that_differ, percent, shorten
+from rag_eval.texts.display import decimals, digits_that_differ, percent, percent_range, shorten
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -128,9 +128,8 @@ class PairOfRun:
     def words(self) -> str:
         """Such as 'Birch: 58% of 20 (95% CI 51–65%), preferred'."""
         rate = "–" if self.win_rate is None else percent(self.win_rate)
-        limits = [percent(limit) for limit in self.interval or ()]
         told = f"{self.other or 'an average bot'}: {rate} of {self.queries:,}"
-        told += f" (95% CI {limits[0].rstrip('%')}–{limits[1]})" if limits else ""
+        told += f" (95% CI {percent_range(*self.interval)})" if self.interval else ""
         return f"{told}, {self.verdict}" if self.verdict else told
 
 

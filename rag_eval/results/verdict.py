@@ -28,6 +28,7 @@ from rag_eval.texts.display import (
     digits_that_differ,
     enumerated,
     percent,
+    percent_range,
     shorten,
 )
 
@@ -612,7 +613,9 @@ def _by_people(findings: Findings) -> str:
     winner = pair.one
     if people.win_rate < 0.5:
         winner, people = pair.other, people.mirrored()
-    limits = f" (95% CI {_percent_range(people.interval)})" if people.interval else ""
+    limits = (
+        f" (95% CI {percent_range(people.interval.low, people.interval.high)})" if people.interval else ""
+    )
     over = counted(people.queries, "labelled query", "labelled queries")
     return f"Annotators prefer {_short(winner)} in {percent(people.win_rate or 0)} of {over}{limits}."
 
@@ -627,7 +630,7 @@ def _not_confirmed(pair: "PairSummary", people: "LabelledPair") -> str:
         return ""
     return (
         f"Labels do not confirm this: corrected by them, the win rate of {_short(pair.one)} is "
-        f"{percent(corrected.value)} (95% CI {_percent_range(corrected.interval)})."
+        f"{percent(corrected.value)} (95% CI {percent_range(corrected.interval.low, corrected.interval.high)})."
     )
 
 
@@ -687,17 +690,13 @@ def _by_pair(pair: "PairSummary", rival: "Rival") -> str:
 
 def _pair_figures(pair: "PairSummary", over: str = "of") -> str:
     """'58% of 20 queries (95% CI 51–65%; 11 wins, 4 ties, 5 losses; 2 of 20 depend on the order)'."""
-    parts = [f"95% CI {_percent_range(pair.interval)}"] if pair.interval else []
+    parts = [f"95% CI {percent_range(pair.interval.low, pair.interval.high)}"] if pair.interval else []
     counts = ((pair.wins, "win", "wins"), (pair.ties, "tie", "ties"), (pair.losses, "loss", "losses"))
     parts.append(", ".join(f"{count:,} {one if count == 1 else several}" for count, one, several in counts))
     parts += [f"{pair.flips:,} of {pair.judged:,} depend on the order"] if pair.flips else []
     parts += [f"{pair.failed:,} not judged"] if pair.failed else []
     parts += [f"{percent(pair.at_equal_length)} at equal length"] if pair.at_equal_length is not None else []
     return f"{percent(pair.win_rate or 0)} {over} {_queries(pair.queries, pair.queries)} ({'; '.join(parts)})"
-
-
-def _percent_range(interval: "Interval") -> str:
-    return f"{percent(interval.low).rstrip('%')}–{percent(interval.high)}"
 
 
 def _by_criterion(pair: "PairSummary") -> str:
@@ -710,7 +709,11 @@ def _by_strengths(found: "HeadToHead", best: str) -> str:
     strongest = next(iter(found.strengths), None)
     if strongest is None:
         return ""
-    limits = f" (95% CI {_percent_range(strongest.interval)})" if strongest.interval else ""
+    limits = (
+        f" (95% CI {percent_range(strongest.interval.low, strongest.interval.high)})"
+        if strongest.interval
+        else ""
+    )
     behind = sum(each.is_behind for each in found.strengths)
     others = len(found.strengths) - 1
     beats = f"{behind:,} of {others:,} others" if behind < others else f"all {others:,} others"

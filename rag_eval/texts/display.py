@@ -132,5 +132,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{decimals(100 * share, digits)}%"
 
 
+def percent_range(low: float, high: float) -> str:
+    """'51–65%'; with a decimal if an end would look like 50% and is not: then the win rate is on one side of it."""
+    digits = 1 if any(percent(end) == "50%" and abs(end - 0.5) > 1e-9 for end in (low, high)) else 0
+    return f"{percent(low, digits).removesuffix('%')}–{percent(high, digits)}"
+
+
 def utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
