@@ -351,6 +351,20 @@ def test_each_bot_has_its_failures_the_first_fix_and_its_worst_row() -> None:
     assert list(bot_lines(summary, replace(findings, causes=(perfect,)))) == ["A: RQS for 10 of 10 queries"]
 
 
+def test_thousands_of_failures_are_written_alike_in_one_line() -> None:
+    results = [faithful(row, "A", 0.1) for row in range(2, 1202)]
+    results += [
+        result_of(Case(row, "A", "q", "a"), [Score.failed("faithfulness", "truncated", "no reply")])
+        for row in range(1202, 2302)
+    ]
+    summary = summary_of(results, facts_of("A", 2300, metrics=("faithfulness",)))
+    findings = replace(find(summary), causes=(replace(CAUSES, failures=1200),))
+    assert list(bot_lines(summary, findings))[:2] == [
+        "A: RQS for 1,200 of 2,300 queries; failed scores: truncated 1,100",
+        "  Failures: 1,200 of 1,200 judged queries (Hallucination 1,200)",
+    ]
+
+
 def test_shares_of_failures_refer_to_the_queries_that_were_judged(tmp_path: Path) -> None:
     failed = Score.failed("faithfulness", "truncated", "no reply")
     results = [

@@ -161,7 +161,7 @@ def leaderboard_lines(summary: Summary, digits: int = 2) -> list[str]:
 def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
     """For each bot: how much was judged, what failed by code, its failures, their causes, and its worst row."""
     for bot in summary.bots:
-        codes = ", ".join(f"{code} {count}" for code, count in bot.failures.items())
+        codes = ", ".join(f"{code} {count:,}" for code, count in bot.failures.items())
         failed = f"; failed scores: {codes}" if codes else ""
         yield f"{printable(bot.bot)}: RQS for {of_queries(bot.rqs.scored, bot.total_queries)}{failed}"
         if causes := findings.causes_of(bot.bot):
@@ -171,7 +171,7 @@ def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
 def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
     if causes.failures and (failed := bot.failed_queries):
         modes = ", ".join(
-            f"{mode} {count}" for mode, count in bot.full_modes.items() if count and mode in FAILURES
+            f"{mode} {count:,}" for mode, count in bot.full_modes.items() if count and mode in FAILURES
         )
         counted = sum(bot.full_modes[mode] for mode in FAILURES)
         modes += "; some queries have several" if counted > failed else ""
@@ -260,8 +260,8 @@ def _annotation_lines(findings: Findings) -> Iterator[str]:
     for bot in findings.pass_rates:
         rate = bot.overall
         share = f" ({percent(rate.rate)})" if rate.rate is not None else ""
-        missing = f", {rate.failed} not judged" if rate.failed else ""
-        yield f"{bot.bot}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
+        missing = f", {rate.failed:,} not judged" if rate.failed else ""
+        yield f"{bot.bot}: {rate.passed:,} of {rate.scored:,} responses pass the rubric{share}{missing}"
     for name, summary in findings.retrieval.items():
         means = ", ".join(f"{label} {decimals(summary.means[key])}" for key, label in _SHOWN.items())
         yield f"{name}: {means} over {counted(summary.scored, 'query', 'queries')} with gold documents"
