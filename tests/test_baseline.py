@@ -80,6 +80,20 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "both", "why"),
+    [
+        (0, 0, "no bot is in both runs"),  # as when the only bot has another name
+        (12, 0, "no query is in both runs equally often"),
+        (12, 12, "no query has a score in both runs"),
+    ],
+)
+def test_why_nothing_is_compared(before: int, both: int, why: str) -> None:
+    common = {"A": CommonQueries(before=before, now=12, both=both)}
+    lines = change_lines(Findings({}, {}, None, changes=(), common=common), THIS_RUN, "old.xlsx")
+    assert lines == [f"Compared with old.xlsx: {why}."]
+
+
 def test_where_not_all_lines_fit_what_changed_for_certain_comes_first() -> None:
     """For a pull request: eight bots without a change may not hide the one that is worse."""
     comparison = BaselineComparison(

@@ -691,6 +691,19 @@ def test_sentence_page_and_terminal_round_as_the_workbook_does(
     assert "RQS 0.7250  95% CI 0.63 to 0.74 " in rag_eval("history", "h").out
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("Atlas 2", "no bot is in both runs"), ("Atlas", "no query is in both runs equally often")],
+)
+def test_the_history_tells_another_bot_from_other_queries(
+    entry: dict[str, Any], tmp_path: Path, name: str, why: str
+) -> None:
+    bots = [{**entry["bots"][0], "bot": name}]
+    last = changed(entry, id="x", started=at(3), since=entry["id"], bots=bots)
+    [sentence] = changes_words(history_of(tmp_path / "h", changed(entry, started=at(2)), last))
+    assert sentence.endswith(f" are not tested: {why}.")
+
+
 @pytest.mark.parametrize(("bots", "runs"), [(34, 2), (51, 1), (101, 1)])
 def test_of_many_bots_a_page_lists_as_many_runs_each_as_there_is_room_for(
     entry: dict[str, Any], tmp_path: Path, bots: int, runs: int

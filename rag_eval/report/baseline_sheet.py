@@ -7,7 +7,7 @@ from rag_eval.report.column import Cell, Column, amount_cell, name_width, plain_
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.findings import Findings
-from rag_eval.results.paired import NO_COMMON, Change, Direction, common_words
+from rag_eval.results.paired import NO_BOT, NO_COMMON, Change, Direction, common_words
 from rag_eval.results.summary import spent_header
 from rag_eval.texts.display import amount, decimals, digits_that_differ
 
@@ -68,7 +68,13 @@ def change_lines(findings: Findings, facts: RunFacts, baseline: str, most: int |
     told = [change for change in changes if change.name == "rqs" or change.direction in _CERTAIN]
     none = "" if told else f" no significant change in {len(changes)} means."
     if not changes:
-        none = " no query has a score in both runs." if findings.spent_changes else f" {NO_COMMON}."
+        common = findings.common.values()
+        why = NO_COMMON
+        if common and not any(queries.before for queries in common):
+            why = NO_BOT
+        elif any(queries.both for queries in common):
+            why = "no query has a score in both runs"
+        none = f" {why}."
     shown = [*told, *findings.spent_changes]
     if most is not None and len(shown) + len(findings.beside_changes) > most:
         shown.sort(key=lambda change: _CERTAIN.get(change.direction, len(_CERTAIN)))

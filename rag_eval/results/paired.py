@@ -184,6 +184,7 @@ class CommonQueries:
 
 
 NO_COMMON = "no query is in both runs equally often"
+NO_BOT = "no bot is in both runs"
 """Why nothing is compared; a query that comes more often in one of them is not."""
 
 

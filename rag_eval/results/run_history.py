@@ -37,7 +37,7 @@ from rag_eval.results.baseline import (
     numbered,
     text_digest,
 )
-from rag_eval.results.paired import NO_COMMON, Direction, PairedMeans, common_words, queries_words
+from rag_eval.results.paired import NO_BOT, NO_COMMON, Direction, PairedMeans, common_words, queries_words
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.results.verdict import NOT_PREFERRED, PREFERRED, preference_words, strength_words
@@ -612,7 +612,8 @@ def changes_words(history: History) -> list[str]:
             f"Changes since {name_of(before)} are not tested: its values by case were missing or damaged."
         ]
     if not run.changes:
-        return [f"Changes since {name_of(before)} are not tested: {NO_COMMON}."]
+        is_shared = {bot.bot for bot in before.bots} & {bot.bot for bot in run.bots}
+        return [f"Changes since {name_of(before)} are not tested: {NO_COMMON if is_shared else NO_BOT}."]
     claimed = [change for change in run.changes if change.direction in (Direction.BETTER, Direction.WORSE)]
     lines = [
         f"{change.bot}: {NAMES[change.name]} is significantly {change.direction.value} than in {name_of(before)}: "
