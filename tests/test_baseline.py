@@ -94,6 +94,14 @@ def test_why_nothing_is_compared(before: int, both: int, why: str) -> None:
     assert lines == [f"Compared with old.xlsx: {why}."]
 
 
+def test_scores_that_all_failed_are_not_taken_for_other_weights_or_metrics() -> None:
+    comparison = compared([0.5] * 12, ["failed"] * 12)
+    assert comparison.changes() == ()
+    sentence = "Not compared, because no query has a score of it in both runs: RQS, Faithfulness."
+    assert sentence in comparison.differences()
+    assert not [each for each in comparison.differences() if "differ from those" in each or "only: F" in each]
+
+
 def test_where_not_all_lines_fit_what_changed_for_certain_comes_first() -> None:
     """For a pull request: eight bots without a change may not hide the one that is worse."""
     comparison = BaselineComparison(

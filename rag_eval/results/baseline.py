@@ -201,7 +201,7 @@ class BaselineComparison:
 
     def differences(self) -> tuple[str, ...]:
         """What else differs between the runs, one sentence each."""
-        judge, metrics = self._past.judge, METRIC_LABELS.keys()
+        judge = self._past.judge
         sentences = []
         if judge and judge != self._facts.judge:
             sentences.append(
@@ -229,15 +229,22 @@ class BaselineComparison:
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
         if new_bots := [bot for bot, queries in self.common.items() if not queries.before]:
             sentences.append(f"In this run, but not in the baseline: {', '.join(new_bots)}.")
-        then, now = self._paired.then, self._paired.now
-        if gone := metrics & then - now:
-            sentences.append(f"Judged in the baseline only: {_listed(gone)}.")
-        if new := metrics & now - then:
-            sentences.append(f"Judged in this run only: {_listed(new)}.")
-        if not self._is_rqs_alike():
-            sentences.append("RQS is not compared: its weights or metrics differ from those of the baseline.")
+        sentences.extend(self._other_metrics())
         sentences.extend(self._reversible(change) for change in self.changes() if change.is_reversible)
         return tuple(sentences)
+
+    def _other_metrics(self) -> Iterator[str]:
+        then, now, metrics = self._paired.then, self._paired.now, METRIC_LABELS.keys()
+        if gone := metrics & then - now:
+            yield f"Judged in the baseline only: {_listed(gone)}."
+        if new := metrics & now - then:
+            yield f"Judged in this run only: {_listed(new)}."
+        scored = {name for (_, name), values in self._paired.pairs.items() if values.common()[0]}
+        if lost := (then & now & NAMES.keys()) - scored:
+            named = ", ".join(label for name, label in NAMES.items() if name in lost)
+            yield f"Not compared, because no query has a score of it in both runs: {named}."
+        if not self._is_rqs_alike():
+            yield "RQS is not compared: its weights or metrics differ from those of the baseline."
 
     def _reversible(self, change: Change) -> str:
         count = len(self._paired.pairs[change.bot, change.name]) - change.queries
@@ -372,7 +379,7 @@ class _Paired:
         self.then |= before.keys()
         for name, number in numbers.items():
             then, now = before.get(name), number if number >= 0 else None
-            if now is not None:
+            if now is not None or number == _FAILED:
                 self.now.add(name)
             if now is not None or (then is not None and number == _FAILED):
                 self.pairs[bot, name].add(then, now, cluster=conversation)
