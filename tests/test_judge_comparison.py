@@ -311,6 +311,22 @@ def test_a_bot_that_one_judge_never_scored_is_not_ranked() -> None:
     assert ranking_words(comparison) == "Ranking: fewer than two bots can be ranked by both judges."
 
 
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ([0.5, 0.5], "The other judge has no RQS for 2 cases that this one scored."),
+        ([0.5, None], "The other judge has no RQS for 1 case that this one scored."),
+        ([None, None], "Not one of 2 cases could be judged (refused). "),
+    ],
+)
+def test_a_judge_that_has_scored_is_not_told_that_nothing_applies_where_the_other_one_failed(
+    own: Sequence[float | None], why: str
+) -> None:
+    failing, scoring = of_values([(None, value) for value in own]).verdicts
+    assert failing.startswith("No bot can be ranked. Not one of 2 cases could be judged (refused). ")
+    assert scoring.startswith(f"No bot can be ranked. {why}")
+
+
 # --- people --------------------------------------------------------------------------------------------------
 
 

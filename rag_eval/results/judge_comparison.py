@@ -281,6 +281,7 @@ class JudgeComparisonTally:
             for facts in self._facts
         )
         self._passes: tuple[list[bool], list[bool]] = ([], [])
+        self._scored_alone = [0, 0]
         self._largest = Largest[JudgeDisagreement]()
         self._cases = 0
         self._rows: set[int] = set()
@@ -308,8 +309,9 @@ class JudgeComparisonTally:
             for passes, result in zip(self._passes, (a, b), strict=True):
                 passes.append(result.failure_modes == (FailureMode.OK,))
         is_ranked = a.rqs is not None and b.rqs is not None
-        for summarizer, result in zip(self._summarizers, (a, b), strict=True):
-            summarizer.add(result if is_ranked else replace(result, rqs=None))
+        for place, result in enumerate((a, b)):
+            self._scored_alone[place] += result.rqs is not None and not is_ranked
+            self._summarizers[place].add(result if is_ranked else replace(result, rqs=None))
         self._cases += 1
         self._rows.add(case.row)
         others = {pair.other: pair for pair in b.pairs if pair.other != case.bot}
@@ -339,10 +341,7 @@ class JudgeComparisonTally:
 
     def comparison(self) -> JudgeComparison:
         summaries = [summarizer.summary() for summarizer in self._summarizers]
-        verdicts = [
-            verdict(facts, summary, find(summary, None, facts.weights)).answer
-            for summary, facts in zip(summaries, self._facts, strict=True)
-        ]
+        verdicts = [self._verdict(place, summary) for place, summary in enumerate(summaries)]
         return JudgeComparison(
             cases=self._cases,
             rows=len(self._rows),
@@ -356,6 +355,16 @@ class JudgeComparisonTally:
             disagreements=self._largest.of(self._labels),
             scores={name: column.scores for name, column in self._columns.items()},
         )
+
+    def _verdict(self, place: int, summary: Summary) -> str:
+        """What a judge says of the bots, by the cases that both scored."""
+        facts, alone = self._facts[place], self._scored_alone[place]
+        findings = find(summary, None, facts.weights)
+        found = verdict(facts, summary, findings)
+        if alone and findings.comparison is None:
+            why = f"The other judge has no RQS for {counted(alone, 'case')} that this one scored."
+            found = replace(found, numbers=why)
+        return found.answer
 
     def _keep(self, found: JudgeDisagreement) -> None:
         if found.a.value is not None and found.b.value is not None and found.gap:
