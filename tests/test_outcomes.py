@@ -290,12 +290,21 @@ def test_other_reasons_to_finish_leave_a_reply_what_it_is(finish: Any) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "is_billed"), [(11, False), (0, True), (None, True)])
-def test_a_reply_that_broke_off_is_paid_for_as_far_as_it_was_counted(prompt: Any, is_billed: bool) -> None:
+@pytest.mark.parametrize(
+    ("choices", "code"),
+    [
+        ([{"finish_reason": "error", "message": {"content": '{"n": 1'}}], "server_error"),
+        ([], "no_choices"),
+        (None, "no_choices"),
+    ],
+)
+def test_a_reply_that_broke_off_or_is_missing_is_paid_for_as_far_as_it_was_counted(
+    choices: Any, code: str, prompt: Any, is_billed: bool
+) -> None:
     usage = {"prompt_tokens": prompt, "completion_tokens": 5}
-    choice = {"finish_reason": "error", "message": {"content": '{"n": 1'}}
-    found = read_body(json.dumps({"choices": [choice], "usage": usage}))
+    found = read_body(json.dumps({"choices": choices, "usage": usage}))
     assert isinstance(found, Fault)
-    assert (found.code, found.possibly_billed) == ("server_error", is_billed)
+    assert (found.code, found.possibly_billed) == (code, is_billed)
     assert found.tokens == (Tokens(11, 5) if prompt else Tokens())
 
 

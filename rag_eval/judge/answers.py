@@ -443,20 +443,22 @@ def read_body(body: str) -> Completion | Fault:
     except (ValueError, RecursionError):
         return _not_json(body)
     answer = mapping(document)
-    choices = answer.get("choices")
+    choices, usage = answer.get("choices"), mapping(answer.get("usage"))
     first = next(iter(choices), None) if isinstance(choices, list) else None
     if not isinstance(first, dict):
         error = ErrorBody.of(document)
         status = 400 if error.exceeds_context else error.status
         if not choices and status:
             return read_status(status, {}, body)  # some servers say 200 to everything
+        tokens = _tokens(usage, has_text=False)
         return Fault(
             Action.RETRY,
             "no_choices",
             f"HTTP 200 without a completion{error.quoted()}: check that the endpoint serves chat completions",
-            possibly_billed=True,
+            possibly_billed=not tokens.prompt,
+            tokens=tokens if tokens.prompt else Tokens(),
         )
-    read = _read_choice(first, _tokens(mapping(answer.get("usage")), has_text=_has_text(first)))
+    read = _read_choice(first, _tokens(usage, has_text=_has_text(first)))
     model = answer.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read
 
