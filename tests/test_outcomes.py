@@ -638,6 +638,8 @@ def test_a_reply_that_comes_in_parts_is_their_text(parts: list[Any]) -> None:
         'Is it {"n": 2}? No.\n</think>\n\n{"n": 1}',
         '<thinking>Two?</thinking>{"n": 1}',
         '{"n": 1, "parts": [{"share": 1}]}',
+        '{"n": 1.0, "parts": [{"share": 1.0}, {"share": 0.25}]}',
+        '{"n": 1.00}',
     ],
 )
 def test_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
@@ -666,6 +668,9 @@ def test_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
         '{"n": "1"}',
         '{"n": "100%"}',
         '{"n": 1.5}',
+        '{"n": 6.0}',
+        '{"n": 1.0, "is_sure": 1.0}',
+        '{"n": "1.0"}',
         '{"n": 6}',
         '{"n": -1}',
         '{"n": null}',

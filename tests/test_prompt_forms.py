@@ -504,7 +504,7 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     ),
     "a negative chunk": (changed(CLAIMS, {"chunk": -1}, at=2), "there is no chunk -1"),
     "a chunk as text": (changed(CLAIMS, {"chunk": "1"}, at=3), ""),
-    "half a chunk": (changed(CLAIMS, {"chunk": 1.0}, at=3), ""),
+    "half a chunk": (changed(CLAIMS, {"chunk": 1.5}, at=3), ""),
     "a chunk that is true": (changed(CLAIMS, {"chunk": True}, at=3), ""),
     "several chunks": (changed(CLAIMS, {"chunk": [1, 3]}, at=3), ""),
     "a verdict of 2": (changed(CLAIMS, {"in_other": 2}, at=3), ""),

@@ -28,8 +28,9 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
         document = parse_json(text)  # pydantic's own parser lets more pass
         if any(each.examples and each.examples.are_repeated(document, each.case) for each in call.messages):
             raise RefusedReplyError(ECHO, "it is about an example, not about the given texts", text)
+        checked = json.dumps(_with_integers(document)) if _WHOLE.search(text) else text
         reply: BaseModel = call.reply_type.model_validate_json(
-            text, strict=True, extra="forbid", context=call.agrees_with
+            checked, strict=True, extra="forbid", context=call.agrees_with
         )
     except RecursionError:
         raise RefusedReplyError(UNPARSEABLE, "it is nested too deeply", text) from None
@@ -42,6 +43,16 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
 
 
 _BEFORE = "there is text before the JSON object"
+_WHOLE = re.compile(r"\d\.0+(?!\d)")
+
+
+def _with_integers(value: Any) -> Any:
+    """A JSON value in which 1.0 is an integer, as JSON Schema has it. Pydantic takes it for none."""
+    if isinstance(value, dict):
+        return {name: _with_integers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def incomplete(problem: str) -> PydanticCustomError:
