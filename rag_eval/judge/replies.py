@@ -76,7 +76,7 @@ def json_of(text: str, prompts: Sequence[str] = ()) -> str:
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _THOUGHTS_END = "</think"
 _BEGUN_THOUGHTS = re.compile(r"\A(?![{`<]).*?</think(?:ing)?>", re.DOTALL)
-_FENCE = re.compile(r"```(?:json\b)?((?:(?!```).)*)```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```\w*((?:(?!```).)*)```", re.DOTALL)
 
 
 def _named(error: ValueError) -> tuple[str, str]:
