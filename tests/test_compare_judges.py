@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -281,6 +282,22 @@ def test_one_configuration_and_what_differs(
     assert ended.code == 0, ended.err
     assert f"B ({name}) agrees with A (model-one" in ended.out
     assert not two.b.requests
+
+
+def test_two_models_of_one_gateway_are_two_judges_and_what_may_be_a_key_of_their_addresses_is_not_shown(
+    rag_eval: Run, two: Two, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", 2)
+    for path in ("one.ini", "two.ini"):
+        text = (tmp_path / path).read_text().replace("model-two", "model-one")
+        text = text.replace(two.b.url, two.a.url).replace(two.a.url, f"{two.a.url}/{path[:3]}-70b/v1")
+        (tmp_path / path).write_text(text)
+    ended = rag_eval(*WORDS)
+    assert ended.code == 0, ended.err
+    assert "B (model-one, address of B) agrees with A (model-one, address of A)" in ended.out
+    paths = Counter(request.path for request in two.a.requests)
+    assert paths == {f"/{name}-70b/v1/chat/completions": len(two.a.requests) / 2 for name in ("one", "two")}
+    assert "70b" not in ended.out + ended.err
 
 
 def test_a_rubric_is_compared_by_criterion(rag_eval: Run, two: Two, tmp_path: Path) -> None:

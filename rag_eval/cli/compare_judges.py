@@ -439,13 +439,15 @@ def _read_pair(
         warn(warning)
     loaded = _prepared(first, first), _prepared(second, first)
     ours, theirs = (_identity_of(each.settings) for each in loaded)
-    if ours == theirs:
+    if ours == theirs and _address(loaded[0].settings) == _address(loaded[1].settings):
         raise SettingsError(
             f"A and B are the same judge ({_short_name(ours, {})}); name another one with --b, --judge-b, "
             "--model-b, --temperature-b or --prompts-b. To measure how stable one judge is, use run --samples"
             f"{_overriding(second)}"
         )
     names = _short_name(ours, theirs), _short_name(theirs, ours)
+    if ours == theirs:  # the addresses differ in what is not shown of them
+        names = f"{names[0]}, address of A", f"{names[1]}, address of B"
     a, b = (
         _JudgeSide(letter, each, own, target.with_name(f"{target.name}.{letter.lower()}"), name)
         for letter, each, own, name in zip("AB", loaded, options, names, strict=True)
@@ -512,7 +514,7 @@ def _identity_of(settings: "Settings") -> dict[str, str]:
         "model": getattr(section, provider.model_key),
         "temperature": section.temperature,
         **{key: value for key, value in settings.judge if key not in _PATIENCE},
-        "address": safe_url(getattr(section, provider.url_key)).rstrip("/"),
+        "address": safe_url(_address(settings)),
         "api_version": getattr(section, "api_version", ""),
         "samples": settings.evaluation.samples,
         "toxicity deployment": settings.toxicity.deployment if settings.metrics.toxicity else "",
@@ -522,6 +524,12 @@ def _identity_of(settings: "Settings") -> dict[str, str]:
         "redact_pattern": settings.privacy.redact_pattern,
     }
     return {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in own.items()}
+
+
+def _address(settings: "Settings") -> str:
+    """Where a judge is asked, with what may be a key; empty for the offline judge."""
+    provider = settings.provider
+    return "" if provider.is_offline else getattr(settings.section, provider.url_key).rstrip("/")
 
 
 def _overriding(loaded: "LoadedSettings") -> str:
