@@ -2823,6 +2823,37 @@ def test_cells_whose_lines_are_numbered_are_pointed_out_if_all_of_them_are(tmp_p
         assert read_table(path).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "row", "queries"),
+    [
+        ("Query,Bot_A,Context\nWhy?,So.,It.\nQuery,Bot_A,Context\nWho?,Me.,We.\n", 3, [2, 4]),
+        ("Query,Bot_A,Context\nWhy?,So.,It.\n\ufeffquery ,bot a,\nWho?,Me.,We.\n", 3, [2, 4]),
+        (
+            "Question,Bot,Answer\nWhy?,A,So.\nWhy?,B,No.\nQuestion,Bot,Answer\nWho?,A,I.\nWho?,B,We.\n",
+            4,
+            [2, 5],
+        ),
+        (
+            "Query,Bot_A\nWhy?,So.\nQuery,Bot_B\nQuery,\nquery?,Bot_A\nWhich bot?,Bot_A\n",
+            None,
+            [2, 3, 4, 5, 6],
+        ),
+    ],
+)
+def test_a_header_between_tables_that_were_joined_is_no_case(
+    text: str, row: int | None, queries: list[int], tmp_path: Path
+) -> None:
+    path = tmp_path / "joined.csv"
+    path.write_text(text, encoding="utf-8")
+    table = read_table(path)
+    assert [row.number for row in table.rows] == queries
+    assert table.blank_rows == 0
+    said = [warning for warning in table.warnings if "repeats the header" in warning]
+    assert said == (
+        [] if row is None else [f"1 row repeats the header and was not read as a case: row {row}."]
+    )
+
+
 def test_rows_with_nothing_but_a_query_are_pointed_out_where_others_have_more(tmp_path: Path) -> None:
     header = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
     rows: list[list[object]] = [

@@ -289,6 +289,13 @@ def cut_warnings(cut: int, read: int) -> Iterator[str]:
         )
 
 
+def header_warnings(rows: Sequence[int]) -> Iterator[str]:
+    """Tables that were put below each other, as files that were joined, have their header again."""
+    if rows:
+        verb, read = ("repeats", "was") if len(rows) == 1 else ("repeat", "were")
+        yield f"{counted(len(rows), 'row')} {verb} the header and {read} not read as a case: row {first_ten(rows)}."
+
+
 def short_warnings(rows: Sequence[int]) -> Iterator[str]:
     """A text with line ends that stands in no quotes is torn into rows that look like others."""
     if rows:

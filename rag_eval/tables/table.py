@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rag_eval.errors import MOST_LISTED, TableError, first_of
 from rag_eval.records import Row
-from rag_eval.tables.cells import Cell, column_letter
+from rag_eval.tables.cells import Cell, cell_at, column_letter
 from rag_eval.tables.chunking import (
     AUTO,
 )
@@ -41,11 +41,13 @@ from rag_eval.tables.names import (
     folded,
     meaning_of,
     names_bots,
+    squeezed,
 )
 from rag_eval.tables.remarks import (
     Remarks,
     cut_warnings,
     first_ten,
+    header_warnings,
     merge_warnings,
     short_warnings,
     text_in_object,
@@ -456,7 +458,7 @@ def _table_of(
     opened: _Opened, reader: RowReader, max_rows: int, on_row: Callable[[], None]
 ) -> Table | Mapping[int, str]:
     columns, sheet, selection = opened.columns, opened.sheet, opened.selection
-    walk = _Walk(columns)
+    walk = _Walk(columns, opened.header if opened.header_row else ())
     shape, units = _units(opened, walk, reader)
     cut_rows = reader.read_all(sampled(units, selection.random_rows), max_rows, on_row)
     reader.report_broken_lists()
@@ -489,6 +491,7 @@ def _table_of(
             *cut_warnings(cut_rows, len(reader.lines)),
             *sheet.warnings,
             *columns.warnings,
+            *header_warnings(walk.headers),
             *opened.unused.warnings(),
             *_odd_values(sheet, columns),
             *reader.warnings(opened.unused.names_of_bots()),
@@ -562,18 +565,39 @@ def _raise_problems(opened: _Opened, reader: RowReader, merged: Sequence[str], *
         raise TableError([*first_of(problems, count), *merged])
 
 
+_LONGEST_NAME_OF_QUERY = 100
+"""Characters; a longer text is not compared with the name of its column."""
+
+
 class _Walk:
     """Passes over the rows that hold something, and remembers which they are."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, header: Sequence[Cell]) -> None:
+        """Rows that say the same as the `header` are not given; it is () for a table that has none in a row."""
         self._columns = columns
+        self._names = [squeezed(str(cell)) for cell in header]
         self.numbers = array("Q")
+        self.headers: list[int] = []
+        """The rows that repeat the header, as between tables that were put below each other."""
 
     def rows(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
         for number, cells in rows:
             if not self._columns.is_blank(cells):
                 self.numbers.append(number)
-                yield number, cells
+                if self._is_header(cells):
+                    self.headers.append(number)
+                else:
+                    yield number, cells
+
+    def _is_header(self, cells: Sequence[Cell]) -> bool:
+        query = self._columns.query
+        text = cell_at(cells, query)
+        if not self._names or not isinstance(text, str) or len(text) > _LONGEST_NAME_OF_QUERY:
+            return False
+        if squeezed(text) != self._names[query]:
+            return False
+        said = {place: squeezed(str(cell)) for place, cell in enumerate(cells) if cell}
+        return len(said) > 1 and said.items() <= dict(enumerate(self._names)).items()
 
     def blank_between(self, header_row: int, last_row: int) -> int:
         return last_row - header_row - bisect_right(self.numbers, last_row)
