@@ -2809,18 +2809,51 @@ def test_rows_that_read_like_a_total_and_contexts_that_are_all_blank_are_pointed
         assert read_table(write_table(tmp_path / "d.xlsx", [*header, "Context"], *some)).warnings == ()
 
 
-def test_cells_whose_lines_are_numbered_are_pointed_out_if_all_of_them_are(tmp_path: Path) -> None:
-    rows = [[f"What is {number}?", "It is.", f"1. It is {number}.\n2. It is more."] for number in range(3)]
+@pytest.mark.parametrize(
+    ("cell", "remark", "delimiter"),
+    [
+        (
+            "1. It is {}.\n2. It is more.",
+            "the lines of each cell are numbered 1., 2., … and were read as one chunk. If each line is a chunk, set "
+            "delimiter = \\n in [context] of config.ini.",
+            "\n",
+        ),
+        (
+            "It is {}.\n---\nIt is more.",
+            "each cell has lines --- and was read as one chunk. If they separate chunks, set delimiter = --- in "
+            "[context] of config.ini.",
+            "---",
+        ),
+        (
+            "[Chunk 1]\nIt is {}.\n[Chunk 2]\nIt is more.",
+            "lines of each cell begin with 'Chunk 1', 'Chunk 2', … and were read as one chunk. If these are chunks, "
+            "put a blank line or || before each of them.",
+            "",
+        ),
+        ("Document 1: It is {}.\nDocument 3: It is more.", "", ""),
+        ("Chunk 1: It is {}.\nIt is more.", "", ""),
+        ("How to:\n1. Ask {}.\n2. Wait.", "", ""),
+        ("Name | Price\n---|---\nTea | {}", "", ""),
+    ],
+)
+def test_cells_that_seem_to_join_chunks_are_pointed_out_if_all_of_them_do(
+    cell: str, remark: str, delimiter: str, tmp_path: Path
+) -> None:
+    rows = [[f"What is {number}?", "It is.", cell.format(number)] for number in range(3)]
     header = ["Query", "Bot_A", "Context"]
-    (warning,) = read_table(write_table(tmp_path / "a.csv", header, *rows)).warnings
-    assert warning == (
-        "Column 'Context' (C): the lines of each cell are numbered 1., 2., … and were read as one chunk. If each line "
-        "is a chunk, set delimiter = \\n in [context] of config.ini."
-    )
-    assert read_table(tmp_path / "a.csv", delimiter="\n").chunks == 6
-    for other in ("It is.", "1. It is.\nIt is more.", "How to:\n1. Ask.\n2. Wait."):
-        path = write_table(tmp_path / "b.csv", header, *rows, ["Why?", "It is.", other])
-        assert read_table(path).warnings == ()
+    path = write_table(tmp_path / "a.csv", header, *rows)
+    assert read_table(path).warnings == ((f"Column 'Context' (C): {remark}",) if remark else ())
+    if delimiter:
+        assert read_table(path, delimiter=delimiter).chunks == 6
+    for other in ("It is.", "1. It is.\nIt is more."):
+        assert (
+            read_table(write_table(tmp_path / "b.csv", header, *rows, ["Why?", "It is.", other])).warnings
+            == ()
+        )
+        assert (
+            read_table(write_table(tmp_path / "b.csv", header, ["Why?", "It is.", other], *rows)).warnings
+            == ()
+        )
 
 
 @pytest.mark.parametrize(

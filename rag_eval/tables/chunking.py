@@ -9,6 +9,7 @@ What `auto` does, in this order; the first that applies settles the cell:
    separates. `if (a || b)` and `first || ' ' || last` stay whole.
 3. Blank lines separate chunks. If each then begins with its number, [1], [2] and so on, the numbers go. Without blank
    lines, such numbers at the beginnings of lines separate chunks. Those of a list, `1.` and `2.`, may be of one chunk.
+   Between blank lines, a line such as `---` is no chunk.
 
 Any other delimiter is taken literally and nothing else is looked at.
 """
@@ -112,7 +113,7 @@ def _split_auto(text: str) -> _Split:
         chunks = _stripped(parts)
         return _Split(chunks, 0, PIPES)
     if "\n" in text or "\r" in text:
-        chunks = _stripped(_BLANK_LINES.split(text))
+        chunks = tuple(each for each in _stripped(_BLANK_LINES.split(text)) if not _RULE.fullmatch(each))
         if len(chunks) > 1:
             plain = _without_numbers(chunks)
             return _Split(plain or chunks, 0, NUMBERED if plain else PARAGRAPHS)
@@ -134,14 +135,37 @@ def _without_numbers(paragraphs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(plain) if len(plain) > 1 else ()
 
 
-def is_numbered_list(text: str) -> bool:
-    """Whether the lines of a text begin with 1., 2. and so on: they may be chunks, or steps that a chunk describes."""
-    lines = [line for line in text.splitlines() if line.strip()] if text.lstrip()[:2] in ("1.", "1)") else []
-    return len(lines) > 1 and all(
-        line.lstrip().startswith((f"{number}. ", f"{number}) ")) for number, line in enumerate(lines, 1)
-    )
+def what_joins(text: str) -> str:
+    """What may separate several chunks in a text that was read as one, and what to do, in words; '' for nothing."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return ""
+    numbers = range(1, len(lines) + 1)
+    if all(line.startswith((f"{n}. ", f"{n}) ")) for n, line in zip(numbers, lines, strict=True)):
+        return (
+            "the lines of each cell are numbered 1., 2., … and were read as one chunk. If each line is a chunk, set "
+            "delimiter = \\n in [context] of config.ini"
+        )
+    if rule := next((line for line in lines[1:-1] if _RULE.fullmatch(line)), ""):
+        return (
+            f"each cell has lines {rule[:60]} and was read as one chunk. If they separate chunks, set delimiter = "
+            f"{rule[:60]} in [context] of config.ini"
+        )
+    heads = [found.groups() for line in lines if (found := _HEAD.match(line))]
+    words = {word.casefold() for word, _ in heads}
+    if len(words) == 1 < len(heads) and [int(n) for _, n in heads] == [*numbers][: len(heads)]:
+        word = heads[0][0]
+        return (
+            f"lines of each cell begin with '{word} 1', '{word} 2', … and were read as one chunk. If these are chunks, "
+            "put a blank line or || before each of them"
+        )
+    return ""
 
 
+_RULE = re.compile(r"([-=*_~])\1{2,}")
+"""A line that only separates."""
+_HEAD = re.compile(r"[\[(<#*]*([^\W\d_]{3,20})[ #_.-]*(\d{1,3})(?!\d)[\])>:.*]")
+"""`Document 1:`, `[Chunk 2]` and the like."""
 _NUMBERED_LINES = re.compile(r"[\r\n]+(?=\[\d{1,3}\]\s)")
 # The possessive `?+` keeps a single Windows line end from being read as two line ends; the others save memory.
 _BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*+(?:\r\n?+|\n))++")

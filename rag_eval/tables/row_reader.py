@@ -27,9 +27,9 @@ from rag_eval.tables.chunking import (
     JSON_LIST,
     LISTS,
     WHOLE,
-    is_numbered_list,
     looks_like_broken_list,
     split_cell,
+    what_joins,
     why_broken,
 )
 from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option, unused_amounts
@@ -136,8 +136,8 @@ class RowReader:
         self._with_lists: set[int] = set()
         self._with_chunks: Counter[int] = Counter()
         """By column of contexts: cells that hold some."""
-        self._numbered: Counter[int] = Counter()
-        """Those of them whose lines are numbered and are one chunk."""
+        self._joined: dict[int, tuple[str, int]] = {}
+        """What joins several chunks in all of them, as it seems, and how many these are."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
         self._bare: list[int] = []
@@ -398,11 +398,8 @@ class RowReader:
                     f"Column {use} has no chunk in any row, which counts as nothing retrieved. If no context was "
                     f"recorded, add {map_option(use, 'ignore')}."
                 )
-            elif self._numbered[index] == self._with_chunks[index] >= _FEW_ROWS:
-                yield (
-                    f"Column {self._names[index]}: the lines of each cell are numbered 1., 2., … and were read as one "
-                    "chunk. If each line is a chunk, set delimiter = \\n in [context] of config.ini."
-                )
+            elif self._joined.get(index, ("", 0))[1] == self._with_chunks[index] >= _FEW_ROWS:
+                yield f"Column {self._names[index]}: {self._joined[index][0]}."
         for index, (same, compared, length) in self._copies.items():
             if same == compared >= _FEW_ROWS and length >= _WORDY * compared:
                 use = self.columns.used[index]
@@ -470,7 +467,9 @@ class RowReader:
         if found.chunks:
             self.kinds[found.kind] += 1
             self._with_chunks[index] += 1
-            self._numbered[index] += found.kind == WHOLE and is_numbered_list(text)
+            joined, count = self._joined.get(index, ("", 0))
+            if found.kind == WHOLE and count == self._with_chunks[index] - 1 and (what := what_joins(text)):
+                self._joined[index] = what, count + 1 if what == joined else 1
         return found
 
     def _split(self, text: str) -> _Context:
