@@ -2773,6 +2773,35 @@ def test_a_column_about_a_bot_is_judged_as_one_only_if_somebody_says_so(
     assert len(read_table(path, named=roles).bots) == len(named) + (header[1] not in named)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_bot"),
+    [
+        ("Bot_A Pass/Fail", ["Pass", "Fail"], False),
+        ("Bot_A OK?", ["yes", "no"], False),
+        ("Bot_A Vergleich", ["besser", "schlechter"], False),
+        ("Bot_A Bewertung", ["gut gemacht", "nicht so gut"], False),
+        ("Bot_A (Stars)", ["1", "5"], False),
+        ("Bot_A mini", ["yes", "no"], True),
+        ("Bot_A (v2)", ["1", "5"], True),
+        ("Bot_A Berlin", ["It is here.", "It is there."], True),
+        ("Bot_A Berlin", ["", ""], True),
+    ],
+)
+def test_judgements_next_to_a_bot_are_told_from_a_variant_by_their_cells(
+    name: str, values: list[str], is_bot: bool, tmp_path: Path
+) -> None:
+    rows = [[f"Is it number {n}?", f"It is number {n}, as I was told.", values[n % 2]] for n in range(8)]
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", name], *rows)
+    if is_bot:
+        assert read_table(path).bots == ("A", name.removeprefix("Bot_"))
+        return
+    with pytest.raises(
+        TableError, match="does not look like the responses of a bot, but like something about A"
+    ):
+        read_table(path)
+    assert read_table(path, named=[Named(name, "ignore", "--map")]).bots == ("A",)
+
+
 def test_variants_of_a_bot_are_bots(tmp_path: Path) -> None:
     names = ["A", "A_v2", "A_reasoning", "A_no_rating", "Context", "Rating"]
     path = write_table(

@@ -54,6 +54,7 @@ from rag_eval.tables.names import (
     is_label,
     is_no_bot,
     is_passage,
+    is_variant,
     joins_by_bar,
     likely_bots,
     may_name_bots,
@@ -404,11 +405,16 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
 def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
     """Whether what follows the name of a bot says that a column has something about its responses, in column `other`.
 
-    A variant of a bot may have any name as long as its texts are like those of the bot.
+    A variant of a bot may have any name as long as its texts are like those of the bot. Numbers, and a few words that
+    are repeated, are judgements of its texts unless the name is that of a variant.
     """
     if is_no_bot(name) or context_with_number(name) is not None:
         return True
-    return is_label(name) and not rows.is_blank(index) and not rows.are_like(index, other)
+    if not rows.seen(index).mean:
+        return False
+    if is_label(name):
+        return not rows.are_like(index, other)
+    return not is_variant(name) and not rows.may_be_responses(index, other)
 
 
 def _no_bot(use: ColumnUse, whose: str, roles: Sequence[str]) -> str:

@@ -754,7 +754,9 @@ _ABOUT = _with_plurals(
         "description", "metadata", "info", "data", "hash", "distractor", "negative", "hint", "paraphrase", "keyword",
         "embedding", "difficulty", "level", "split", "comparison", "compared", "difference", "diff", "mood", "emotion",
         "quelle", "quellen", "fundstelle", "fundstellen", "beleg", "belege", "thumb", "vote", "quality", "helpfulness",
-        "groundedness",
+        "groundedness", "pass", "fail", "ok", "hallucinated", "kommentar", "kommentare", "bemerkung", "bemerkungen",
+        "anmerkung", "anmerkungen", "bewertung", "bewertungen", "begründung", "commentaire", "remarque", "évaluation",
+        "comentario", "comentário", "commento", "opmerking", "beoordeling",
     )
 )  # fmt: skip
 """Words for what is known about a bot, a response or a query: `Model_Version`, `gpt4_score`, `Llama_prompt`."""
@@ -793,6 +795,11 @@ def is_no_bot(name: str) -> bool:
 def is_label(name: str) -> bool:
     """Whether what follows the name of a bot speaks of something that is known about its responses."""
     return is_about(name) or not _SYSTEMS.keys().isdisjoint(_words_of(name))
+
+
+def is_variant(name: str) -> bool:
+    """Whether what follows the name of a bot has nothing but numbers, letters and usual names of variants."""
+    return _are_variants(_words_of(name))
 
 
 def likely_bots(headers: Mapping[int, str], prefix: str) -> dict[int, str]:
