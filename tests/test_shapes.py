@@ -2886,6 +2886,33 @@ def test_cells_that_seem_to_join_chunks_are_pointed_out_if_all_of_them_do(
 
 
 @pytest.mark.parametrize(
+    ("row", "is_sum"),
+    [
+        (["Total", None, 3, 3, None], True),
+        (["Summe:", 3, 3, 3, 3], True),
+        (["Average score", None, 0.75, "60 %", None], True),
+        (["Total of 3 and 4", 7, 7, 8, None], False),
+        (["Total", None, 3, "three", None], False),
+        (["Total?", None, 3, 3, None], False),
+        (["How many?", None, 3, 3, None], False),
+    ],
+)
+def test_a_row_of_totals_is_pointed_out(row: list[object], is_sum: bool, tmp_path: Path) -> None:
+    header = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+    rows: list[list[object]] = [[f"What is {n}?", "It is.", "It is.", "Yes.", "It."] for n in range(3)]
+    assert read_table(write_table(tmp_path / "a.xlsx", header, *rows, row)).warnings == (
+        (
+            "Nothing but numbers is next to the query in row 5, which reads like a total. It was read as a case of "
+            "each bot; delete what is not a query.",
+        )
+        if is_sum
+        else ()
+    )
+    bare = [["What is 3?", 3, 4], ["Total", 3, 3]]
+    assert read_table(write_table(tmp_path / "b.xlsx", ["Query", "Bot_A", "Bot_B"], *bare)).warnings == ()
+
+
+@pytest.mark.parametrize(
     ("text", "row", "queries"),
     [
         ("Query,Bot_A,Context\nWhy?,So.,It.\nQuery,Bot_A,Context\nWho?,Me.,We.\n", 3, [2, 4]),

@@ -87,6 +87,7 @@ _TOTAL = re.compile(
     r"|合計|总计|平均)\b(?!.*\?)",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"[\d.,]+\s?%?")
 _NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
 
 
@@ -140,6 +141,8 @@ class RowReader:
         """What joins several chunks in all of them, as it seems, and how many these are."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
+        self._sums: list[int] = []
+        """Rows with nothing but numbers next to such a query."""
         self._bare: list[int] = []
         """Other rows with nothing but a query."""
         self._with_more = 0
@@ -278,16 +281,28 @@ class RowReader:
         """Whether a row reads like a total, and whether responses are copies of the ground truth."""
         has_more = any(texts[index].strip() for index in self._not_by_bots)
         self._with_more += has_more
-        if not any(texts[index].strip() for index in given.values()):
-            if _TOTAL.match(texts[self.columns.query]):
-                self._totals.append(number)
-            elif not has_more and not any(texts[index].strip() for index in self._contexts):
-                self._bare.append(number)
+        responses = [text for index in given.values() if (text := texts[index].strip())]
+        is_alone = not has_more and not any(texts[index].strip() for index in self._contexts)
+        query = texts[self.columns.query].rstrip(" :")
+        total = None if responses and not _NUMBER.fullmatch(responses[0]) else _TOTAL.match(query)
+        if total and not responses:
+            self._totals.append(number)
+        elif total and (is_alone or total.end() == len(query)) and self._has_only_numbers(texts):
+            self._sums.append(number)
+        elif is_alone and not responses:
+            self._bare.append(number)
         truth = "" if self.columns.reference is None else texts[self.columns.reference].strip()
         for index in self._alone & {*given.values()} if truth else ():  # others are called bots by somebody
             same, compared, length = self._copies.get(index, (0, 0, 0))
             is_same = texts[index].strip() == truth
             self._copies[index] = same + is_same, compared + 1, length + len(truth)
+
+    def _has_only_numbers(self, texts: Mapping[int, str]) -> bool:
+        """Next to the query."""
+        others = (
+            text for index in self._judged if index != self.columns.query if (text := texts[index].strip())
+        )
+        return all(map(_NUMBER.fullmatch, others))
 
     def _take_failures(self, number: int, texts: Mapping[int, str], missing: Collection[int]) -> None:
         """The first column that tells of a failure counts for an empty response."""
@@ -413,8 +428,15 @@ class RowReader:
                 f"No bot has a response in row {first_ten(self._totals)}, whose query reads like a total or a note. "
                 "This counts against each bot; delete what is not a query."
             )
-        others = len(self.lines) - len(self._bare)
-        if self._bare and others and self._with_more >= _USUALLY * others:
+        others = len(self.lines) - len(self._bare) - len(self._sums)
+        if not others or self._with_more < _USUALLY * others:
+            return
+        if self._sums:
+            yield (
+                f"Nothing but numbers is next to the query in row {first_ten(self._sums)}, which reads like a total. "
+                "It was read as a case of each bot; delete what is not a query."
+            )
+        if self._bare:
             yield (
                 f"Nothing but a query is in row {first_ten(self._bare)}. This counts against each bot; delete notes "
                 "and headings."
