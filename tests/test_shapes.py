@@ -2501,14 +2501,38 @@ def test_an_answer_beside_a_prediction_may_be_the_ground_truth(tmp_path: Path) -
     assert (table.bots, table.rows[0].cases[0].reference) == (("prediction",), "a")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_a_list_of_alternatives_in_a_column_of_responses_is_pointed_out(tmp_path: Path, name: str) -> None:
-    text = "question,answer\nq,\"['1887', 'in 1887']\"\nr,\"['1889']\"\n"
-    if name == "a.jsonl":
-        text = '{"question": "q", "answer": ["1887", "in 1887"]}\n{"question": "r", "answer": ["1889"]}\n'
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "question,answer\nq,\"['1887', 'in 1887']\"\nr,\"['1889']\"\n"),
+        (
+            "a.jsonl",
+            '{"question": "q", "answer": ["1887", "in 1887"]}\n{"question": "r", "answer": ["1889"]}\n',
+        ),
+        ("b.jsonl", '{"question": "q", "answer": [{"answer": "1887", "score": 0.9}, {"answer": "1889"}]}\n'),
+    ],
+)
+def test_a_list_of_alternatives_in_a_column_of_responses_is_pointed_out(
+    tmp_path: Path, name: str, text: str
+) -> None:
     (warning,) = frame_of(tmp_path, text, name).warnings
     assert warning.startswith("Column 'answer' (B): a list of several texts in row ")
     assert warning.endswith("--map COLUMN=reference.")
+
+
+@pytest.mark.parametrize("field", ["answer", "response", "content"])
+def test_the_responses_of_several_bots_in_one_field_are_refused(tmp_path: Path, field: str) -> None:
+    said = [{"model": name, field: text} for name, text in (("a", "Yes."), ("b", "No."))]
+    with pytest.raises(TableError) as caught:
+        frame_of(tmp_path, json.dumps([{"question": "q", "responses": said}]), "a.json")
+    assert str(caught.value) == (
+        "a.json, row 1, column 'responses' (B): contains the responses of several bots ('a', 'b'); write a record for "
+        "each of them, with the query and the name of the bot"
+    )
+    records = [{"question": "q", "model": each["model"], "answer": each[field]} for each in said]
+    assert frame_of(tmp_path, json.dumps(records), "b.json").bots == ("a", "b")
+    one = [{**each, "model": "a"} for each in records]
+    assert frame_of(tmp_path, json.dumps([{"question": "q", "answer": one}]), "c.json").bots == ("answer",)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell, as_message
 from rag_eval.tables.chats import last_message, plain_text, printed_messages, said_in, turns_in
 from rag_eval.tables.chunking import LISTS, literal, split_cell
 from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
+from rag_eval.tables.names import BOT, QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
 from rag_eval.tables.remarks import HALF_PAIR, NOT_FINITE
 from rag_eval.tables.speakers import labels_in
@@ -424,12 +424,28 @@ def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     if role == REFERENCE and isinstance(value, list):
         texts = [text for item in value if (text := plain_text(item)) and text.strip()]
         return (as_cell(texts[0]), len(texts) > 1) if texts else ("", False)
+    if role == RESPONSE and len(bots := _bots_in(value)) > 1:
+        named = ", ".join(f"'{bot[:40]}'" for bot in bots[:3])
+        return BadCell(
+            f"contains the responses of several bots ({named}{', …' if len(bots) > 3 else ''}); write a record for "
+            "each of them, with the query and the name of the bot"
+        ), False
     text = plain_text(value)
     if text is None:
         return BadCell(
             f"contains a structure without a text for the {role}; name the field that has it with --map"
         ), False
     return as_cell(text), False
+
+
+def _bots_in(value: object) -> list[str]:
+    """The names of bots in a list of objects."""
+    objects = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    texts = [(name, text) for item in objects for name, text in item.items() if isinstance(text, str)]
+    named = {
+        name for name, _ in texts if (meaning := meaning_of(name, has_prefixed=False)) and meaning.role == BOT
+    }
+    return list(dict.fromkeys(text for name, text in texts if name in named))
 
 
 def query_of_chat(cell: Cell) -> Cell:
@@ -498,10 +514,13 @@ def _first_alternative(text: str) -> tuple[Cell, bool]:
 
 def is_list_of_texts(text: str) -> bool:
     """Whether the cell is a list of several texts, as JSON or Python writes it, and no chat."""
-    if not text.startswith("[") or (isinstance(text, JsonText) and said_in(json.loads(text))):
+    if not text.startswith("["):
+        return False
+    value = json.loads(text) if isinstance(text, JsonText) else []
+    if said_in(value):
         return False
     try:
         found = split_cell(text)
     except InputError:
-        return False
+        return sum(bool(plain_text(item)) for item in value) > 1
     return found.kind in LISTS and len(found.chunks) > 1
