@@ -74,7 +74,9 @@ def test_without_any_gold_there_is_no_mean_but_a_count(rag_eval: Run, tmp_path: 
 
 
 def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
-    (tmp_path / "results.tsv").write_text("qid\tdoc_ids\n" + "".join(f"x{n}\ta\n" for n in range(1234)))
+    (tmp_path / "results.tsv").write_text(
+        "qid\tdoc_ids\n01\ta\n" + "".join(f"x{n}\ta\n" for n in range(1234))
+    )
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert (
         "Results without a reference, left out: 1,234 (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, …)"
@@ -146,7 +148,7 @@ def test_the_folder_of_the_output_is_made(rag_eval: Run, tmp_path: Path) -> None
 
 def test_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     """Direction characters in an id, and escape sequences in a header, are shown and have no effect."""
-    (tmp_path / "results.tsv").write_text("qid\tdoc_ids\nz\u202e9\tfaq\n", encoding="utf-8")
+    (tmp_path / "results.tsv").write_text("qid\tdoc_ids\n01\tfaq\nz\u202e9\tfaq\n", encoding="utf-8")
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert re.search(r"left out: 1 \(z\\.202e9\)", ended.out)
     (tmp_path / "results.tsv").write_text("qid\t\x1b[31mdocs\n1\tfaq\n")

@@ -47,6 +47,7 @@ from rag_eval.retrieval.from_files import QueryDocuments, evaluate_files, read_d
 from rag_eval.tables import delimited
 from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.record_files import ReadOptions, open_records
+from rag_eval.tables.selection import Selection
 
 UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
 OTHER = "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
@@ -613,9 +614,28 @@ def test_rows_are_counted_as_in_every_other_input(tmp_path):
         assert [row.row for row in documents(path)] == [first, first + 1, first + 2]
         with pytest.raises(
             TableError,
-            match=rf"^r{suffix}, rows {first} and {first + 2}: query id 'a' occurs more than once$",
+            match=rf"^r{suffix}, rows {first} and {first + 2}: query id 'a' occurs more than once; write all",
         ):
             evaluate_files(path, gold)
+
+
+def test_files_without_a_common_query_are_refused(tmp_path):
+    """As those of a data frame whose ids became floats: all measures would be 0."""
+    (tmp_path / "r.csv").write_text("qid,doc_ids\n1,a\n2,b\n")
+    (tmp_path / "g.csv").write_text("qid,gold_docs\n1.0,a\n2.0,b\n")
+    with pytest.raises(TableError) as caught:
+        evaluate_files(tmp_path / "r.csv", tmp_path / "g.csv")
+    assert str(caught.value) == (
+        "r.csv and g.csv have no query in common; use the same ids in both (such as '1' and '1.0', which are compared "
+        "as texts)"
+    )
+    (tmp_path / "g.csv").write_text("qid,gold_docs\n3,a\n2,b\n")
+    assert evaluate_files(tmp_path / "r.csv", tmp_path / "g.csv").means["doc_recall"] == 0.5
+    without_result = ReadOptions(selection=Selection.parse(None, None, ["qid = 3"]))
+    assert (
+        evaluate_files(tmp_path / "r.csv", tmp_path / "g.csv", reading=without_result).means["doc_recall"]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -658,7 +678,10 @@ BAD_FILES = [
         "r.tsv, row 3, column 'qid' (A): '' is not a query id",
         "r.tsv, row 4, column 'doc_ids' (B): 'nan' is not a list of document ids; expected [\"id\", …] or id || id",
     ]),
-    ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, rows 2 and 4: query id '1' occurs more than once"]),
+    ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", [
+        "r.csv, rows 2 and 4: query id '1' occurs more than once; write all documents of a query in one row, "
+        "as id || id"
+    ]),
     ("r.csv", "qid,doc_ids\n1,a,b\n", [
         "r.csv, row 2 (line 2): 3 cells, but the header has 2; "
         "put text that contains the separator or line ends between double quotes"

@@ -1111,7 +1111,7 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
             [
                 f"a.csv, row 2, column 'M1' (B): 'maybe' is not a label; {EXPECTED}",
                 f"a.csv, row 2, column 'C1' (C): '' is not a label; {EXPECTED}",
-                "a.csv, row 3, column 'id' (A): 'q1' occurs more than once",
+                "a.csv, row 3, column 'id' (A): 'q1' occurs more than once; keep one row of it",
                 "a.csv, row 4, column 'id' (A): '' is not a query id",
                 f"a.csv, row 4, column 'C1' (C): '2' is not a label; {EXPECTED}",
                 f"b.csv, row 2, column 'C1' (C): '' is not a label; {EXPECTED}",

@@ -54,6 +54,11 @@ def evaluate_files(
         check_named(reading, retrieved, gold)
         join.load("retrieved", ranked, retrieved.place)
         join.load("gold", wanted, gold.place)
+        if not reading.selection and (ids := join.examples_of_strangers()):
+            raise TableError(
+                f"{retrieved.place} and {gold.place} have no query in common; use the same ids in both (such as "
+                f"{ids[0][:60]!r} and {ids[1][:60]!r}, which are compared as texts)"
+            )
         for scores in join.scores():
             tally.add(scores)
             if each:
@@ -96,7 +101,8 @@ class _Join:
             raise TableError(
                 first_of(
                     [
-                        f"{place}, rows {a} and {b}: query id {qid!r} occurs more than once"
+                        f"{place}, rows {a} and {b}: query id {qid!r} occurs more than once; write all documents of a "
+                        "query in one row, as id || id"
                         for qid, a, b in twice
                     ]
                 )
@@ -109,6 +115,14 @@ class _Join:
                 qid, _documents(retrieved), _documents(gold), retrieved is not None
             )
 
+    def examples_of_strangers(self) -> tuple[str, str] | None:
+        """A query of each file, if they have none in common."""
+        run = self._database.execute
+        if run("SELECT 1 FROM gold JOIN retrieved USING (qid) LIMIT 1").fetchone():
+            return None
+        examples: tuple[str, str] = run(_FIRST).fetchone()
+        return examples
+
     def without_reference(self) -> Iterator[str]:
         return (qid for (qid,) in self._database.execute(_UNMATCHED))
 
@@ -116,6 +130,9 @@ class _Join:
 _DUPLICATES = "SELECT qid, MIN(row), MAX(row) FROM {table} GROUP BY qid HAVING COUNT(*) > 1"
 _JOINED = """SELECT gold.qid, gold.documents, retrieved.documents
 FROM gold LEFT JOIN retrieved ON retrieved.qid = gold.qid ORDER BY gold.row"""
+_FIRST = (
+    """SELECT (SELECT qid FROM retrieved ORDER BY row LIMIT 1), (SELECT qid FROM gold ORDER BY row LIMIT 1)"""
+)
 _UNMATCHED = "SELECT qid FROM retrieved WHERE qid NOT IN (SELECT qid FROM gold) ORDER BY row"
 
 

@@ -175,5 +175,5 @@ def _query_column(records: Records, taken: Collection[int | None]) -> int | None
 def _id(records: Records, number: int, column: int, cell: Cell, rows: Mapping[str, Verdicts]) -> str:
     id_ = records.parsed(number, column, cell, parse_query_id)
     if id_ in rows:
-        records.report(number, f"{id_!r} occurs more than once", column)
+        records.report(number, f"{id_!r} occurs more than once; keep one row of it", column)
     return id_ or ""
