@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,11 @@ def evaluate(
     except ModuleNotFoundError:
         raise SettingsError(f"evaluate() needs pandas; install it with {how_to_install('pandas')}") from None
 
+    if not isinstance(data, str | Path | pd.DataFrame):
+        remedy = "data.to_pandas()" if hasattr(data, "to_pandas") else "pandas.DataFrame(data)"
+        raise TypeError(
+            f"evaluate() takes the path of a file or a pandas DataFrame, not {type(data).__name__}; give it {remedy}"
+        )
     if problem := processes_problem(settings):
         raise SettingsError(f"[evaluation] processes: {problem}")
     sweep([_FRAME])
@@ -178,6 +184,20 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
                 error.add_note(
                     f"In Python, give evaluate() these settings: Settings.model_validate({sections})"
                 )
+            elif "--map" in str(error):
+                error.add_note(
+                    "In Python, roles of columns are settings, such as Settings.model_validate({'judge': {'provider': "
+                    f"'{settings.judge.provider}'}}, 'columns': {{'query': 'COLUMN'}}}}); responses are 'bots'."
+                )
+            index = (
+                []
+                if isinstance(data, str | Path)
+                else [name for name in data.index.names if name is not None]
+            )
+            if index:
+                error.add_note(
+                    f"The index of the frame, {index}, is not read; to have it read, use data.reset_index()."
+                )
             raise
 
 
@@ -188,6 +208,8 @@ _CSV = TextForm(encoding="utf-8", separator=",")
 
 def _as_csv(frame: "pd.DataFrame", folder: Path) -> Path:
     """Every cell in quotes: pandas by itself puts none around a lone carriage return, which then ends the row."""
+    if not len(frame.columns):
+        raise TableError("the data frame has no columns; give one with queries and responses")
     path = folder / "frame.csv"
     frame.map(_as_text).to_csv(path, index=False, encoding=_CSV.encoding, quoting=csv.QUOTE_ALL)
     return path
@@ -237,15 +259,20 @@ def _line(result: CaseResult, *, with_history: bool) -> dict[str, Any]:
         "query": result.case.query,
         "response": result.case.response,
         **({"history": join_turns(result.case.history)} if with_history else {}),
-        "rqs": result.rqs,
-        **{name: scores[name].value for name in names},
+        "rqs": _number(result.rqs),
+        **{name: _number(scores[name].value) for name in names},
         **{_reason_of(name): scores[name].reason for name in names},
         "failure_modes": " | ".join(result.failure_modes),
         "recommendation": result.recommendation,
         **(_rubric(result.rubric) if result.rubric else {}),
-        **(retrieval.values() if retrieval else {}),
+        **({name: _number(value) for name, value in retrieval.values().items()} if retrieval else {}),
         **result.case.spent,
     }
+
+
+def _number(score: float | None) -> float:
+    """NaN for none, so that a column is one of numbers although it has none."""
+    return nan if score is None else score
 
 
 def _rubric(outcome: RubricOutcome) -> dict[str, Any]:

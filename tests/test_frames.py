@@ -4,9 +4,11 @@ import ast
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
@@ -272,10 +274,57 @@ def test_a_measure_cannot_take_the_column_of_another(names: list[str]) -> None:
         evaluate(frame, metrics=[as_metric(ChunkPrecision, name=name) for name in names])
 
 
-def test_a_frame_without_bots_is_named() -> None:
-    with pytest.raises(InputError, match="No Bot_") as caught:
-        evaluate(pd.DataFrame({"Query": ["q"]}))
-    assert not hasattr(caught.value, "__notes__")
+_ROLES = (
+    "In Python, roles of columns are settings, such as Settings.model_validate({'judge': {'provider': 'offline'}, "
+    "'columns': {'query': 'COLUMN'}}); responses are 'bots'."
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message", "notes"),
+    [
+        (pd.DataFrame({"Query": ["q"]}), "No Bot_", [_ROLES]),
+        (
+            pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]}).set_index("Query"),
+            "No Query column found",
+            [
+                _ROLES,
+                "The index of the frame, ['Query'], is not read; to have it read, use data.reset_index().",
+            ],
+        ),
+        (pd.DataFrame({"Query": [None], "Bot_A": ["a"]}), "row 2, column 'Query' .* is blank", []),
+        (pd.DataFrame(), "^the data frame has no columns; give one with queries and responses$", []),
+    ],
+)
+def test_a_frame_that_cannot_be_read_is_refused_with_what_python_can_do(
+    frame: pd.DataFrame, message: str, notes: list[str]
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        evaluate(frame)
+    assert getattr(caught.value, "__notes__", []) == notes
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([{"Query": "q", "Bot_A": "a"}], "not list; give it pandas.DataFrame(data)"),
+        (pa.table({"Query": ["q"], "Bot_A": ["a"]}), "not Table; give it data.to_pandas()"),
+    ],
+)
+def test_other_data_than_a_frame_are_refused_with_what_makes_one_of_them(data: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        evaluate(data)
+    assert str(caught.value) == f"evaluate() takes the path of a file or a pandas DataFrame, {message}"
+
+
+def test_a_metric_without_any_score_is_a_column_of_numbers() -> None:
+    scores = evaluate(
+        pd.DataFrame({"Query": ["q"], "Bot_A": ["a"], "Gold_Docs": [None], "Retrieved_Docs": ["d"]})
+    )
+    empty = scores[["faithfulness", "answer_correctness", "doc_recall"]]
+    assert empty.isna().all(axis=None)
+    assert set(empty.dtypes) == {np.dtype(float)}
+    assert empty.round(2).equals(empty)
 
 
 def test_settings_that_make_a_frame_readable_are_named() -> None:
