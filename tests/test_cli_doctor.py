@@ -103,8 +103,12 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     ]
 
 
-def test_only_settings_that_were_made_are_shown_after_the_findings(doctor: Run, tmp_path: Path) -> None:
-    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 7\n")
+def test_only_settings_that_differ_from_their_default_are_shown_after_the_findings(
+    doctor: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(
+        "[evaluation]\nmax_rows = 7\nmax_workers = 2\n[limits]\nmax_cost =\n"
+    )
     ended = doctor("--judge", "offline")
     listed = ended.out.partition("Settings, and where they come from:\n")[2].splitlines()
     assert [line.split()[:2] for line in listed[:-1]] == [

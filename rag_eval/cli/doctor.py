@@ -124,18 +124,18 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 def _show_settings(loaded: "LoadedSettings", *, shows_all: bool) -> None:
     from rag_eval.configuration.provenance import provenance
-    from rag_eval.configuration.sources import Level
+    from rag_eval.configuration.settings import Settings
+
+    def differs(section: str, key: str) -> bool:
+        ours, default = (getattr(settings, section) for settings in (loaded.settings, Settings()))
+        return bool(getattr(ours, key) != getattr(default, key))
 
     entries = [
         (section, key, entry)
         for section, values in provenance(loaded)["configuration"].items()
         for key, entry in values.items()
     ]
-    shown = [
-        entry
-        for entry in entries
-        if shows_all or loaded.sources[f"{entry[0]}.{entry[1]}"].level is not Level.DEFAULT
-    ]
+    shown = [entry for entry in entries if shows_all or differs(*entry[:2])]
     say("Settings, and where they come from:")
     for section, key, entry in shown:
         assignment = f"[{section}] {key} = {_shown(entry['value'])}"
