@@ -788,7 +788,7 @@ def test_words_without_an_earlier_run(entry: dict[str, Any], tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["h"], "h/history.jsonl: there is no run yet; add --history h to a run"),
+        (["my h"], "my h/history.jsonl: there is no run yet; add --history 'my h' to a run"),
         (["in.csv"], "in.csv: is a file; --history names a folder"),
         (["h", "-o", "x.pdf"], "x.pdf: a history is written to a file that ends in .xlsx or .html"),
     ],

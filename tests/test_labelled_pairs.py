@@ -852,10 +852,17 @@ def test_a_run_that_compares_nothing_is_refused(
     rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
 ) -> None:
     """By the review, and by --labels: there, before anything is paid."""
-    write_run(tmp_path / "plain.json", [replace(each, pairs=()) for each in run_of(5, lambda *_: 1.0)])
-    ended = rag_eval("review", "plain.json", "--pairs")
+    plain = tmp_path / "my runs" / "plain.json"
+    plain.parent.mkdir()
+    write_run(plain, [replace(each, pairs=()) for each in run_of(5, lambda *_: 1.0)])
+    ended = rag_eval("review", "my runs/plain.json", "--pairs")
     assert ended.code == 2
-    assert "plain.json: --pairs needs pairs that a judge has compared" in ended.err
+    assert (
+        "plain.json: --pairs needs pairs that a judge has compared, and the run has none; compare"
+        in ended.err
+    )
+    assert "with: rag-eval 'my runs/plain.json' --head-to-head --json pairs.json\n" in ended.err
+    plain.rename(tmp_path / "plain.json")
     sheet_by(rag_eval, "r.xlsx")
     fill(tmp_path / "r.xlsx", prefers("Atlas"))
     ended = run_cli("plain.json", "--report-only", "--labels", "r.xlsx", "-o", "l.xlsx")

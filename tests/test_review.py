@@ -1603,7 +1603,10 @@ def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is
         (["--raters", f"anna,{'b' * 101}"], f"'{'b' * 60}…' has more than 100 characters; shorten it"),
         (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
         (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
-        (["--without", "in.xlsx"], "in.xlsx: is not a review sheet"),
+        (
+            ["--without", "in.xlsx"],
+            "in.xlsx: is not a review sheet; create one with: rag-eval review RUN.json",
+        ),
         (["--suspicious", "0.91"], "'--suspicious': 0.91 is not in the range 0.0<=x<=0.9"),
     ],
 )

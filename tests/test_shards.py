@@ -798,6 +798,7 @@ def test_cases_are_picked_by_their_scores(rag_eval: Run, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 3)
+    (tmp_path / "a run.json").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "two").mkdir()
     table_of(tmp_path / "two/a.csv", 2)
@@ -820,7 +821,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("two", "-o", "two"): "is in the folder that the run writes to",
         ("two", "-o", "out", "--rows", "2-3"): "--rows and --random-rows need one file",
         ("-", "-o", "out", "--shard-rows", 2): "standard input cannot be judged in shards",
-        ("in.csv", "-o", "out", "--shard-rows", 2, "--report-only"): "rag-eval report out",
+        ("in.csv", "-o", "my out", "--shard-rows", 2, "--report-only"): "use rag-eval report 'my out', which",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address: is for --engine ray",
         ("in.csv", "--address", "auto"): "--address: is for --engine ray",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--batch", "--batch-wait", 1): (
@@ -828,6 +829,10 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ),
         ("report", "empty"): "does not contain a run in shards",
         ("report", "in.csv"): "in.csv: is a file; name the folder of a run in shards",
+        (
+            "report",
+            "a run.json",
+        ): "a run in shards; for a run's JSON, use rag-eval 'a run.json' --report-only",
     }.items():
         ended = rag_eval(*arguments, *(() if arguments[0] == "report" else ("--judge", "offline")))
         assert (ended.code, problem in ended.err) == (2, True), (arguments, ended.err)

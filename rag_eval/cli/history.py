@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import remark, say, warn
+from rag_eval.cli.console import command_line, remark, say, warn
 from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
@@ -107,7 +107,9 @@ def command(folder: Path, output: Path | None) -> None:
     for sentence in first_of(history.damaged):
         warn(sentence)
     if not history.runs:
-        raise InputError(f"{folder / LINES}: there is no run yet; add --history {folder} to a run")
+        raise InputError(
+            f"{folder / LINES}: there is no run yet; add {command_line('--history', folder)} to a run"
+        )
     place = writers[output.suffix.lower()](output, history) if output else None
     for line in (*_lines(history), *changes_words(history)):
         (remark if place else say)(line)

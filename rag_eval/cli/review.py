@@ -1,6 +1,5 @@
 """The command that draws cases of a run for people to label, and writes a sheet to label them in. Asks no judge."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_eval.cli.console import remark, set_up_logging, warn
+from rag_eval.cli.console import command_line, program_words, remark, set_up_logging, warn
 from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
@@ -93,7 +92,7 @@ def command(
     files = [ReviewFile.read(path) for path in without]
     if pairs:
         _refuse_with_pairs(metrics, show_scores=show_scores)
-    wanted = _Wanted(recorded, files, cases, suspicious, seed, _raters(raters))
+    wanted = _Wanted(run, recorded, files, cases, suspicious, seed, _raters(raters))
     review, earlier, joined = (
         _drawn_pairs(wanted) if pairs else _drawn_cases(wanted, metrics=metrics, shows_scores=show_scores)
     )
@@ -117,6 +116,7 @@ def command(
 class _Wanted:
     """What is to be drawn."""
 
+    path: Path
     run: "RecordedRun"
     files: Sequence["ReviewFile"]
     """Sheets of earlier draws."""
@@ -168,9 +168,10 @@ def _drawn_pairs(wanted: _Wanted) -> _Drawn:
     recorded = wanted.run
     pairs = pairs_of(recorded.results)
     if not pairs:
+        command = command_line(*program_words(), wanted.path, "--head-to-head", "--json", "pairs.json")
         raise InputError(
             f"{recorded.name}: --pairs needs pairs that a judge has compared, and the run has none; compare them with: "
-            f"rag-eval {recorded.name} --head-to-head --json pairs.json"
+            f"{command}"
         )
     shown = [case_of_pair(*as_shown(pair)) for pair in pairs]
     lines = {(case.row, case.bot): line for line, case in enumerate(shown)}
@@ -221,7 +222,7 @@ def _refuse_with_pairs(metrics: str | None, *, show_scores: bool) -> None:
 def _comparison(run: Path, sheets: Sequence[Path]) -> str:
     """The command that compares the labels of these sheets with the judge."""
     labels = [part for sheet in sheets for part in ("--labels", str(sheet))]
-    return shlex.join(["rag-eval", str(run), "--report-only", *labels, "-o", "labelled.xlsx"])
+    return command_line(*program_words(), run, "--report-only", *labels, "-o", "labelled.xlsx")
 
 
 def _check_target(target: Path) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval.cli.console import command_line
 from rag_eval.cli.facts import facts_at_end, notes_on_marks
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
@@ -105,7 +106,8 @@ def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":
     require_parquet()
     if folder.root.is_file():
         is_json = folder.root.suffix == ".json"
-        again = f"; for a run's JSON, use rag-eval {folder.root} --report-only" if is_json else ""
+        command = command_line("rag-eval", folder.root, "--report-only")
+        again = f"; for a run's JSON, use {command}" if is_json else ""
         raise InputError(f"{folder.root}: is a file; name the folder of a run in shards{again}")
     plan = read_plan(folder)
     if plan is None:

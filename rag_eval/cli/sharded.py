@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.console import say, warn
+from rag_eval.cli.console import command_line, say, warn
 from rag_eval.cli.inputs import files_of, folder_of
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
@@ -65,10 +65,14 @@ class ShardedJob:
         with self._paths, self._manifest:
             return self._run()
 
+    @property
+    def _report_command(self) -> str:
+        return command_line("rag-eval", "report", self._folder.root)
+
     def _refuse_idle(self) -> None:
         options = self._options
         if options.report_only:
-            raise InputError(f"--report-only: use rag-eval report {self._folder.root}, which judges nothing")
+            raise InputError(f"--report-only: use {self._report_command}, which judges nothing")
         if len(self._files) > 1 and (options.rows or options.random_rows):
             raise InputError(
                 "--rows and --random-rows need one file, since rows are numbered in each; use --where"
@@ -340,7 +344,7 @@ class ShardedJob:
         specs = counted(run.write_specs(self._options), "specification")
         self._session.say(
             f"{specs} in {self._folder.spec(0).parent}. Run rag-eval shard SPEC.json for each, on any machine that "
-            f"sees this folder; then run rag-eval report {self._folder.root}."
+            f"sees this folder; then run {self._report_command}."
         )
         return ExitCode.COMPLETE
 
@@ -356,7 +360,7 @@ class ShardedJob:
             run.find_done()
             warn(
                 f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
-                f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
+                f"to continue, or {self._report_command} to report the finished shards."
             )
             raise
         # A worker that outlived the driver of a killed run for a second may have left one since this run began.

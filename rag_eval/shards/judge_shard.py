@@ -1,6 +1,7 @@
 """One shard, judged: a function that any engine may call, on any machine that sees the folder, as often as it likes."""
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -226,9 +227,10 @@ class _Shard:
     def _rows(self) -> list[Row]:
         path = self._folder.input(self._spec.number)
         if fingerprint_of_file(path) != self._spec.input:
+            folder = shlex.quote(str(self._folder.root))
             raise InputError(
-                f"{path}: is not what was read when the run began; run rag-eval INPUT -o {self._folder.root} again, "
-                "which writes it again from INPUT"
+                f"{path}: is not what was read when the run began; run rag-eval INPUT -o {folder} again, which writes "
+                "it again from INPUT"
             )
         return read_rows(path)
 

@@ -1,6 +1,7 @@
 """A workbook with cases for people to label: how it is laid out, and what they have written into it."""
 
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -223,9 +224,7 @@ class ReviewFile:
             )
         sheets = _sheets(path)
         if SAMPLE not in sheets or STRATA not in sheets:
-            raise TableError(
-                f"{path.name}: is not a review sheet; create one with: rag-eval review run.json -o {path}"
-            )
+            raise TableError(f"{path.name}: is not a review sheet; create one with: rag-eval review RUN.json")
         cases = _read_sample(path)
         reading = _RaterSheets(path.name, cases)
         for name in sheets:
@@ -792,7 +791,7 @@ def _lacking(files: Sequence[ReviewFile]) -> Mapping[str, str]:
                 )
     return {
         bot: f"its mean is not corrected, since labels of cases drawn for {name} are in {', '.join(sheets)}. Add "
-        + " ".join(f"--labels {sheet}" for sheet in sheets)
+        + " ".join(f"--labels {shlex.quote(sheet)}" for sheet in sheets)
         + "."
         for (bot, name), sheets in found.items()
     }
