@@ -288,6 +288,16 @@ def problems(path: Path, **options: Any) -> list[str]:
     return list(caught.value.problems)
 
 
+def test_rows_of_bots_below_a_merged_query_are_only_said_to_lack_it(tmp_path: Path) -> None:
+    """As pandas writes an index of query and bot."""
+    rows = [["q", "A", "a"], [None, "B", "b"], ["r", "A", "a"], [None, "B", "b"]]
+    assert problems(write_table(tmp_path / "a.xlsx", ["question", "model", "answer"], *rows)) == [
+        f"a.xlsx, sheet 'Sheet', row {number}, column 'question' (A): is blank, but the row is not; add the query or "
+        "clear the row"
+        for number in (3, 5)
+    ]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

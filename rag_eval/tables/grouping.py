@@ -12,7 +12,17 @@ from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
 from rag_eval.records import USER, Turn
-from rag_eval.tables.cells import ABSENT, BadCell, Cell, ChatMessage, JsonText, Measured, TimeOfDay, cell_at
+from rag_eval.tables.cells import (
+    ABSENT,
+    BadCell,
+    Cell,
+    ChatMessage,
+    JsonText,
+    Measured,
+    TimeOfDay,
+    cell_at,
+    is_blank,
+)
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
@@ -84,6 +94,8 @@ class _Grouping:
         self._is_talk = False
         """Whether a row continues a conversation, or has the id of one."""
         self._bots: dict[str, str] = {} if self._is_long else {"": next(iter(columns.responses))}
+        self._has_blank = False
+        """Whether a row of a bot has no query; then nobody knows which queries lack a response."""
         self._keys: list[bytes] = []
         """Of each row: its query and place, and the values of its columns of ids."""
         ids = (index for index in columns.ids if not (self._is_long and index == self._conversation))
@@ -105,7 +117,9 @@ class _Grouping:
             seen.add(digest)
         query = _asked(cell_at(cells, self._columns.query))
         place = self._place_of(query)
-        parts = [_digest(query, *place)] + [_digest(cell_at(cells, index)) for index in self._ids]
+        blank = [str(number)] if self._is_long and is_blank(query) else []
+        self._has_blank = self._has_blank or bool(blank)
+        parts = [_digest(query, *place, *blank)] + [_digest(cell_at(cells, index)) for index in self._ids]
         if not self._is_long and not self._columns.has_passages:
             others = (self._answer, self._columns.reference)
             parts.append(_digest(*(cell_at(cells, index) for index in others if index is not None)))
@@ -238,7 +252,7 @@ class _Grouping:
                 cells[layout.columns.responses[name]] = cells[layout.queries[name]] = ABSENT
                 if self._conversation is not None and talk is not None:
                     cells[layout.own[name][self._conversation]] = self._talks.name(talk, bot)
-            elif not its and not nameless:
+            elif not its and not nameless and not self._has_blank:
                 self._report(
                     lines[0].number,
                     self._bot_column,
