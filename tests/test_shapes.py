@@ -556,7 +556,14 @@ _NO_LIST = "a.json: expected a list of records"
         ("a.json", '{"question": ["q1", "q2"], "answer": ["a"]}', _NO_LIST),
         ("a.json", '{"question": {"0": "q"}, "answer": {"1": "a"}}', _NO_LIST),
         ("a.json", '{"columns": ["question", "answer"], "data": [["q"]]}', _NO_LIST),
-        ("a.json", '{"question": {"x": "q"}, "answer": {"x": "a"}}', _NO_LIST),
+        ("a.json", '{"x": {"question": "q", "answer": "a"}, "y": {"question": "q", "answer": "b"}}', _NO_LIST),
+        ("a.json", '{"x": {"question": ["q"], "answer": ["a"]}, "y": {"question": ["r"], "answer": []}}', _NO_LIST),
+        ("a.json", f'{{"x": [{_RECORD}], "y": [{_RECORD}]}}', "keep one list, or join them with the name of"),
+        ("a.json", '{"question": ["q"], "answer": "a"}', _NO_LIST),
+        ("a.json", '{"of": {"question": "q", "answer": "a"}, "as": 1}', _NO_LIST),
+        ("a.jsonl", f"[{_RECORD}]", "a.jsonl: is a list of records in one line; write … or rename the file to .json"),
+        ("a.jsonl", f"[{_RECORD},\n{_RECORD}]", "line 1: is not JSON … per line, or rename the file to .json"),
+        ("a.jsonl", f"[{_RECORD}]\n[{_RECORD}]", "a.jsonl, record 1: is not an object with fields"),
         ("a.json", '{"question": [], "answer": []}', _NO_LIST),
         ("a.json", "nonsense\nmore\n", "is not JSON (Expecting value, line 1, column 1); check … as .jsonl"),
         ("a.json", "[1]\nmore\n", "is not JSON (Extra data, line 2, column 1); check the file, or … as .jsonl"),
@@ -573,6 +580,22 @@ def test_records_that_cannot_be_read(name: str, text: str, message: str, tmp_pat
     found = problems(tmp_path / name)[0]
     for part in message.split(" … "):
         assert part in found
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "records", "table"])
+@pytest.mark.parametrize("index", [[0, 1], ["q7", "2024-05-01"], [7]])
+def test_forms_of_a_frame_in_json_are_the_same_table(orient: Any, index: list[Any], tmp_path: Path) -> None:
+    frame = (
+        pd.DataFrame({"query": ["Why?", "Who?"], "answer": ["So.", "I."]}).head(len(index)).set_axis(index)
+    )
+    frame.to_json(tmp_path / "a.json", orient=orient)
+    cases = [("answer", "Why?", "So.", None, None), ("answer", "Who?", "I.", None, None)]
+    assert content(read_table(tmp_path / "a.json")) == cases[: len(index)]
+
+
+def test_a_single_record_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"query": "Why?", "answer": "So.", "contexts": ["It."]}')
+    assert content(read_table(tmp_path / "a.json")) == [("answer", "Why?", "So.", None, ("It.",))]
 
 
 def test_a_json_file_may_hold_a_record_in_each_line(tmp_path: Path) -> None:

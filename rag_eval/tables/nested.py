@@ -129,10 +129,15 @@ def _list_of_records(path: Path, document: Any) -> _RecordList:
         return usual
     if found := _deeper_list(fields) or usual:
         return found
-    names = ", ".join(f"'{name}'" for name in islice(dict(_record_lists(fields)) or fields, 10))
+    texts = [name for name, value in fields.items() if isinstance(value, str)]
+    if {QUERY, RESPONSE} <= _roles_of([dict.fromkeys(texts)]):
+        return _RecordList([document], "")
+    lists = dict(_record_lists(fields))
+    names = ", ".join(f"'{name}'" for name in islice(lists or fields, 10))
+    join = ", or join them with the name of the bot in each record" if len(lists) > 1 else ""
     raise TableError(
         f"{path.name}: expected a list of records, or an object with one list of records such as "
-        f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {names or 'none'}); keep one list"
+        f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {names or 'none'}); keep one list{join}"
     )
 
 
@@ -196,7 +201,7 @@ def _roles_of(records: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _records_of_columns(document: Any) -> list[dict[str, Any]] | None:
     """The records of a table that is written column by column, or as pandas' other forms have it; None without one."""
-    if not isinstance(document, dict) or len(document) < 2:
+    if not isinstance(document, dict) or not document:
         return None
     names, rows = document.get("columns"), document.get("data")
     if isinstance(names, list) and isinstance(rows, list):  # orient="split"
@@ -207,7 +212,7 @@ def _records_of_columns(document: Any) -> list[dict[str, Any]] | None:
         return None
     if isinstance(values[0], dict):
         return _records_of_objects(document)
-    if len(set(map(len, values))) > 1 or any(map(_holds_records, values)):
+    if len(values) < 2 or len(set(map(len, values))) > 1 or any(map(_holds_records, values)):
         return None
     return [dict(zip(document, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -216,10 +221,24 @@ def _records_of_objects(document: dict[str, dict[str, Any]]) -> list[dict[str, A
     """The same, of objects whose members are all called alike: the columns, or the records."""
     if len({tuple(each) for each in document.values()}) > 1:
         return None
-    keys = next(iter(document.values()))
-    if all(map(str.isdecimal, keys)):  # a column to values by their index
-        return [{name: value[key] for name, value in document.items()} for key in keys]
-    return list(document.values()) if all(map(str.isdecimal, document)) else None
+    records = list(document.values())
+    turned = [{name: value[key] for name, value in document.items()} for key in records[0]]
+    if len(document) > 1 and (all(map(str.isdecimal, records[0])) or _queries_of(turned)):
+        return turned  # a column to values by their index
+    # Of records with the same query, the names may be those of bots.
+    is_by_index = all(map(str.isdecimal, document)) or len({*_queries_of(records)}) == len(records)
+    return records if is_by_index else None
+
+
+def _queries_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The queries of records; none if some record has no text as its query."""
+    names = (
+        name
+        for name in records[0]
+        if (meaning := meaning_of(name, has_prefixed=False)) and meaning.role == QUERY
+    )
+    queries = [record[name] for name in islice(names, 1) for record in records]
+    return queries if all(isinstance(query, str) for query in queries) else []
 
 
 def _holds_records(value: object) -> bool:
@@ -270,11 +289,18 @@ def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
         if line.isspace():
             continue
         try:
-            yield number, _parse_record(line)
+            record = _parse_record(line)
         except (ValueError, RecursionError) as error:
+            is_list = number == 1 and line.startswith("[")
+            remedy = "write one record per line" + (", or rename the file to .json" if is_list else "")
             raise TableError(
-                f"{path.name}, line {number}: is not JSON ({_reason(error, in_line=True)}); write one record per line"
+                f"{path.name}, line {number}: is not JSON ({_reason(error, in_line=True)}); {remedy}"
             ) from None
+        if number == 1 and _holds_records(record) and not lines.readline(1):
+            raise TableError(
+                f"{path.name}: is a list of records in one line; write one record per line, or rename the file to .json"
+            )
+        yield number, record
 
 
 class _Fields:
