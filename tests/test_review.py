@@ -1019,7 +1019,7 @@ def test_what_is_no_review_sheet_is_refused_by_name(tmp_path: Path, name: str) -
         ),
         (("anna", "B6"), "Is it polite?", "r.xlsx, sheet 'anna', row 3: texts or questions"),
         (("anna", "E6"), "2/faithfulness", "r.xlsx, sheet 'anna', row 3: texts or questions"),
-        (("anna", "E1"), "x", "r.xlsx: has no sheet with labels left"),
+        (("anna", "E1"), "x", "r.xlsx, sheet 'anna': its columns or its first row were changed; undo"),
     ],
 )
 def test_a_sheet_whose_hidden_cells_were_changed_is_refused(
@@ -1049,6 +1049,15 @@ def moved(book: Any, sheet: str, first: tuple[int, int], other: tuple[int, int])
         (lambda book: moved(book, "Sample", (2, 2), (3, 3)), "sheet 'Sample', row 2: was changed"),
         (lambda book: book["anna"].delete_rows(8, 5), r"sheet 'anna': row \d, A is missing; undo the change"),
         (lambda book: book["anna"].insert_rows(5), None),
+        (
+            lambda book: book["anna"].insert_cols(1),
+            "sheet 'anna': its columns or its first row were changed; undo",
+        ),
+        (lambda book: book["anna"].delete_rows(1), "sheet 'anna': its columns or its first row were changed"),
+        (
+            lambda book: setattr(book["anna"]["E1"], "value", "Schlüssel"),
+            "sheet 'anna': its columns or its first",
+        ),
         (lambda book: book["Sample"].delete_rows(7), "sheet 'Sample', row 2: was changed"),
         (lambda book: book["Strata"].delete_rows(3), "sheet 'Strata', row 2: was changed"),
         (lambda book: moved(book, "anna", (3, 6), (8, 11)), None),
@@ -1071,6 +1080,20 @@ def test_rows_that_were_moved_or_deleted_are_named(
     assert {key: answer.value for key, answer in after.answers.items()} == {
         key: answer.value for key, answer in before.answers.items()
     }
+
+
+def test_a_sheet_that_was_moved_to_a_workbook_of_its_own_is_not_called_something_else(sheet: Path) -> None:
+    fill(sheet, {"1/faithfulness": "1 fully"})
+    book = load_workbook(sheet)
+    for name in ("Sample", "Strata", "Instructions"):
+        del book[name]
+    book.save(sheet)
+    with pytest.raises(TableError) as caught:
+        ReviewFile.read(sheet)
+    assert str(caught.value) == (
+        "r.xlsx: its hidden sheets 'Sample' and 'Strata' are missing; undo the change, or copy the labels into the "
+        "file as rag-eval review wrote it"
+    )
 
 
 def test_many_answers_that_are_no_labels_are_counted(sheet: Path) -> None:

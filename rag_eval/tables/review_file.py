@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -224,6 +225,10 @@ class ReviewFile:
             )
         sheets = _sheets(path)
         if SAMPLE not in sheets or STRATA not in sheets:
+            if any(_is_of_rater(islice(_rows(path, name), _FIRST_ROWS)) for name in sheets):
+                raise TableError(
+                    f"{path.name}: its hidden sheets '{SAMPLE}' and '{STRATA}' are missing; {_UNDO}"
+                )
             raise TableError(f"{path.name}: is not a review sheet; create one with: rag-eval review RUN.json")
         cases = _read_sample(path)
         reading = _RaterSheets(path.name, cases)
@@ -388,8 +393,13 @@ class _RaterSheets:
 
     def read(self, sheet: str, rows: Iterator[tuple[int, list[Cell]]], rater: str = "") -> None:
         """A sheet without a column of keys is none of a rater's. `rater` is by default called like the sheet."""
-        _, header = next(rows, (0, [""] * (KEYS + 1)))
+        blank: list[Cell] = [""] * (KEYS + 1)
+        _, header = next(rows, (0, blank))
         if str(header[KEYS]) != KEY:
+            if _is_of_rater(chain([(1, header)], rows)):
+                self.problems.append(
+                    f"{_named(self._file, sheet)}: its columns or its first row were changed; {_UNDO}"
+                )
             return
         self.has_sheets = True
         self._rater, self._unclear = rater or sheet, 0
@@ -478,6 +488,15 @@ _BIASED = {
 _MOST_UNCLEAR = 0.05
 """Share of answers that nobody is warned of: it moves a mean by less than most intervals are wide."""
 
+
+def _is_of_rater(rows: Iterable[tuple[int, list[Cell]]]) -> bool:
+    """Whether some cells are the keys of a rater's sheet, wherever they stand."""
+    texts = {cell for _, cells in rows for cell in cells if isinstance(cell, str) and _KEY.fullmatch(cell)}
+    return RATER_KEY in texts and len(texts) > 1
+
+
+_FIRST_ROWS = 200
+_KEY = re.compile(rf"{RATER_KEY}|\S{{1,40}}/[\w-]{{2,100}}")
 
 _Block = Sequence[tuple[int, list[Cell]]]
 """Rows of a rater's sheet that belong together, with their numbers: the texts of a case, then its questions."""
