@@ -35,6 +35,7 @@ from rag_eval.retrieval.from_files import read_documents
 from rag_eval.store.codec import encode, record_of
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.columns import Named, named_columns, parse_map, roles_of
+from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.input_files import SUFFIXES
 from rag_eval.tables.names import likely_bots, nearest
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
@@ -1403,6 +1404,35 @@ def test_rows_of_titles_that_grow_wider_hide_no_header(tmp_path: Path) -> None:
     path.write_text(f"Report,2026\nby,Anna,Berlin\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
     (problem,) = problems(path)
     assert problem.endswith("row 3 looks like it; delete the rows above row 3, or add --header-row 3")
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "form", "remedy"),
+    [
+        ("a.tsv", ",", TextForm(), "commas; use --sep ,"),
+        ("a.tsv", ";", TextForm(), "semicolons; use --sep ';'"),
+        ("a.csv", "\t", TextForm(separator=","), "tabs; use --sep tab"),
+        (
+            "a.xlsx",
+            ";",
+            TextForm(),
+            "semicolons; split the texts into columns (in Excel: Data, Text to Columns), or read",
+        ),
+    ],
+)
+def test_columns_in_one_cell_are_named_with_the_separator(
+    name: str, separator: str, form: TextForm, remedy: str, tmp_path: Path
+) -> None:
+    lines = [separator.join(cells) for cells in (["Query", "Bot_A", "Context"], ["q", "a", "c"])]
+    path = tmp_path / name
+    if name == "a.xlsx":
+        write_table(path, *([line.replace("Query", '"Query"')] for line in lines))
+    else:
+        path.write_text("\n".join(lines))
+    (problem,) = problems(path, form=form)
+    assert f"the names of all columns are in one cell, separated by {remedy}" in problem
+    if name != "a.xlsx":
+        assert read_table(path, form=TextForm(separator=separator)).bots == ("A",)
 
 
 @pytest.mark.parametrize("title", ["Auswertung", "Auswertung, März", "Auswertung;2026"])

@@ -863,7 +863,10 @@ def test_a_given_separator_or_encoding_replaces_what_would_be_found_out(tmp_path
     (tmp_path / "a.csv").write_bytes("Query;Bot_A,x\nGröße;a,b\n".encode("latin-1"))
     by_itself = read_table(tmp_path / "a.csv", form=TextForm.parse("cp850", ";"))
     assert (by_itself.bots, cases(by_itself)[0].query) == (("A,x",), "Gr÷▀e")
-    assert "No Query column found" in problems(tmp_path / "a.csv", form=TextForm.parse(None, "|"))[0]
+    assert (
+        "in one cell, separated by semicolons"
+        in problems(tmp_path / "a.csv", form=TextForm.parse(None, "|"))[0]
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])

@@ -16,8 +16,7 @@ from rag_eval.tables.input_files import MAX_CELL, MAX_COLUMNS
 _MAX_CSV_CELL = 10 * MAX_CELL
 """Characters up to which a cell is read, to say how long it is. An unclosed quote ends here at the latest."""
 
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-SEPARATORS = "".join(_SEPARATORS)
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-8": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 
 
@@ -105,7 +104,7 @@ def open_records(path: Path, form: TextForm, header_row: int | None = None) -> I
     problems: list[str] = []
     short: list[int] = []
     layout = (
-        f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
+        f"separated by {SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
     unpaired = _unpaired_quotes(path, encoding, header_row or 0) if separator == "\t" else 0
     if unpaired:
@@ -200,7 +199,7 @@ def _find_separator(path: Path, encoding: str, header_row: int) -> str:
         except csv.Error:
             return 0
 
-    return max(_SEPARATORS, key=header_width)
+    return max(SEPARATORS, key=header_width)
 
 
 _LINES_OF_A_HEADER = 1_000

@@ -1,6 +1,7 @@
 """The header row to columns: their roles, the shape of the table, and one list of all that is wrong with the header."""
 
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from rag_eval.tables.columns import (
     parts_of_context,
     unused_amounts,
 )
+from rag_eval.tables.delimited import SEPARATORS
 from rag_eval.tables.input_files import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.messages import names_speakers, speakers_in
 from rag_eval.tables.names import (
@@ -612,17 +614,20 @@ def other_shape(
     *,
     separators: str,
     is_given: bool,
+    is_text: bool,
 ) -> tuple[str, bool]:
     """What a table is whose header cannot be read, with the remedy, and whether nothing else needs to be said.
 
     '' for no idea. Any of the `separators` may separate the cells of a row that seems to have only one. `is_given`
-    says that somebody named the row of the header.
+    says that somebody named the row of the header, `is_text` that the file is a text with separators.
     """
     roles = _roles(header, asked)
     if turned := turned_table(place, header, rows, asked, is_readable=False):
         return turned, True
     if messages := _row_per_message(place, header, rows, {*roles.values()}):
         return messages, True
+    if joined := _in_one_cell(place, header, asked, is_text=is_text):
+        return joined, True
     if is_given:
         unnamed = _without_header(place, header, rows, asked)
         return unnamed, bool(unnamed) and not asked.named
@@ -645,6 +650,18 @@ def other_shape(
         )
         return sentence, False
     return "", False
+
+
+def _in_one_cell(place: str, header: Sequence[Cell], asked: Asked, *, is_text: bool) -> str:
+    """That all names stand in one cell, as where a spreadsheet program expected another separator; or ''."""
+    texts = [str(cell) for cell in header if cell]
+    for sign, word in SEPARATORS.items() if len(texts) == 1 else ():
+        if is_readable([name.strip().strip('"') for name in texts[0].split(sign)], asked):
+            option = f"use --sep {'tab' if sign.isspace() else shlex.quote(sign)}"
+            split = "split the texts into columns (in Excel: Data, Text to Columns), or read the original text file"
+            remedy = option if is_text else split
+            return f"{place}: the names of all columns are in one cell, separated by {word}; {remedy}"
+    return ""
 
 
 def _pivoted(place: str, header_row: int, header: Sequence[Cell], rows: Sequence[Row], asked: Asked) -> str:

@@ -391,7 +391,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm, header_row: in
             warnings=file.warnings,
             problems=file.problems,
             short=file.short,
-            separators="" if form.separator else SEPARATORS,
+            separators="" if form.separator else "".join(SEPARATORS),
         )
 
 

@@ -30,6 +30,7 @@ from rag_eval.tables.columns import (
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import is_readable, other_shape, read_header, turned_table, whole_header
+from rag_eval.tables.input_files import WITH_SHEETS
 from rag_eval.tables.messages import Messages, find_messages
 from rag_eval.tables.names import (
     QUERY,
@@ -214,6 +215,7 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
                 asked,
                 separators=opened.separators,
                 is_given=is_given,
+                is_text=path.suffix.lower() not in WITH_SHEETS,
             )
             # The right columns may well be on a sheet that was not read.
             problems = [*filter(None, [shape]), *([] if is_all else error.problems), *opened.warnings]
