@@ -30,10 +30,11 @@ from rag_eval.records import (
     PairVerdict,
     RunFacts,
     Score,
+    Turn,
 )
 from rag_eval.report.about import details
 from rag_eval.report.ci_files import write_markdown
-from rag_eval.report.column import AnyTable, Cell, ReportTable, StreamedTable
+from rag_eval.report.column import AnyTable, Cell, Column, ReportTable, StreamedTable
 from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.styles import Look
@@ -210,6 +211,38 @@ def of_retrieval() -> MadeRun:
     return MadeRun(facts, results, frozenset(("slice_by", "evidence")), "Kind")
 
 
+def of_several_files() -> MadeRun:
+    """Cases with earlier turns, spending, what people thought, and contexts that were cut."""
+    chance = random.Random(11)
+    turns = (Turn("user", "Is it open?"), Turn("assistant", "On weekdays."))
+    results = []
+    for row in range(2, 26):
+        for bot in THREE:
+            base = plain_result(row, bot, round(chance.random(), 2))
+            case = replace(
+                base.case,
+                source="ab"[row > 13] + ".csv",
+                source_row=row if row < 14 else row - 12,
+                history=turns[: 2 * (row % 2)],
+                spent={"latency": 100 + 10 * row, "cost": 0.001 * row},
+                human={"faithfulness": float(chance.random() < 0.5), "answer_correctness": chance.random()},
+                columns={"Kind": "ab"[row % 3 == 0]},
+            )
+            results.append(replace(base, case=case))
+    facts = facts_of(
+        THREE,
+        24,
+        sources=("a.csv", "b.csv"),
+        has_history=True,
+        has_labels=True,
+        spent_units={"latency": "ms", "cost": "USD"},
+        flags={(3, "Atlas"): ("mark",), (14, "Birch"): ("mark", "another")},
+        cut_contexts={(3, "Atlas"): "2 of 9 chunks were not seen", (5, "Cedar"): "cut"},
+        prompts="single",
+    )
+    return MadeRun(facts, results, EVERYTHING - {"baseline"}, "Kind")
+
+
 EVERYTHING = frozenset(("slice_by", "side_by_side", "evidence", "baseline"))
 TWO, THREE = ("Atlas", "Birch"), ("Atlas", "Birch", "Cedar")
 FIVE = (*THREE, "Dune", "Elm")
@@ -254,6 +287,7 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "fourteen bots": of_many_bots,
     "other metrics": of_other_metrics,
     "retrieval": of_retrieval,
+    "several files": of_several_files,
     "equal bots": of_equal_bots,
     "pairs of two bots": lambda: in_pairs(TWO, 40, ALL_PAIRS),
     "pairs of three bots with labels": lambda: in_pairs(THREE, 60, ALL_PAIRS, seed=2, raters=("Ada", "Ben")),
@@ -326,7 +360,7 @@ def told(run: MadeRun) -> Iterator[str]:
 
 
 def table_lines(table: AnyTable, run: FinishedRun, results: Sequence[CaseResult]) -> Iterator[str]:
-    yield f"[{table.name}]"
+    yield f"[{table.name}] {table.header_height:g} / {table.line_height:g}, {table.frozen} in sight"
     notes: Sequence[str] = ()
     if isinstance(table, ReportTable):
         columns, items, notes = table.columns(run), [*table.lines(run)], table.notes(run)
@@ -334,12 +368,21 @@ def table_lines(table: AnyTable, run: FinishedRun, results: Sequence[CaseResult]
         assert isinstance(table, StreamedTable)
         columns, lines = table.columns(run.facts), table.lines(run.facts)
         items = [item for each in (*results, None) for item in lines(each)]
+    yield " ".join(map(shape_of, columns))
     shown = [[column.header for column in columns]]
     shown += [[cell_words(column.cell(item)) for column in columns] for item in items[:MOST_LINES]]
     yield from (" | ".join(cells) for cells in shown)
     if len(items) > MOST_LINES:
         yield f"… {len(items)} lines"
     yield from notes
+
+
+def shape_of(column: Column[Any]) -> str:
+    """How wide a column is, and what is unusual of it."""
+    marks = (column.is_hidden, "hidden"), (column.is_folded, "folded"), (column.count is not None, "counted")
+    look = "" if column.header_look is Look.NUMBER_HEADER else column.header_look.name.lower()
+    named = *(mark for is_so, mark in marks if is_so), column.threshold, look
+    return "/".join((f"{column.width:g}", *filter(None, named)))
 
 
 def cell_words(cell: Cell) -> str:
