@@ -288,7 +288,7 @@ def _value_of(tokens: Sequence[str], place: int) -> int | None:
         return 1 if 20 <= tens < _HUNDRED or is_counted else None
     if token in _CENTS and before not in _FRENCH_DIGITS and (before[:1].isdigit() or before in _NO_HUNDRED):
         return None
-    if token == _SEPTEMBER and f"{before} {after}".strip(" ,.")[:1].isdigit():
+    if token in _MONTHS_OR_NUMBERS and f"{before} {after}".strip(" ,.")[:1].isdigit():
         return None
     thousands, found, rest = token.partition("tausend")
     if found and not {thousands, rest} - _VALUES.keys() - {"", "ein"}:
@@ -461,7 +461,8 @@ _JOINING = frozenset(("-", "and", "und", "et", "y"))
 _WITH_A_HALF = ["and", "a", "half"]
 _FRENCH_DIGITS = frozenset(("deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf"))
 _SEPTEMBER = "sept"
-"""And 7 in French."""
+_MONTHS_OR_NUMBERS = frozenset((_SEPTEMBER, "dez"))
+"""Short for a month, and 7 in French, or 10 in Portuguese."""
 _CENTS = frozenset(("cent", "cents"))
 _NO_HUNDRED = frozenset(("per", "pour", "por")) | ONES | NUMBER_WORDS.keys() - _FRENCH_DIGITS
 """Before "cent", they make it no hundred."""
