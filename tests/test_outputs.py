@@ -42,6 +42,7 @@ from rag_eval.report.csv_files import FILES, CsvReport
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
+from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import SheetTable
@@ -57,6 +58,40 @@ NAMES = FILES[:3]
 """CSV files that every run has."""
 TWO_BOTS = ("GPT4", "Claude")
 NOTHING = {"configuration": {}, "versions": {"python": "3", "rag-eval": "0"}}
+
+
+# Files
+
+
+def open_files() -> set[str]:
+    return {os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="nothing tells which files are open")
+@pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "discarded"])
+def test_outputs_keep_no_file_open_and_leave_none_but_their_own(tmp_path: Path, is_finished: bool) -> None:
+    """Also while somebody holds the outputs, as the terminal does until it has printed the verdict."""
+    facts = facts_of(TWO_BOTS, 30)
+    results = random_results(TWO_BOTS, 30)
+    summary = summary_of(results, facts)
+    before = open_files()
+    outputs = [
+        ExcelReport(tmp_path / "r.xlsx", facts),
+        JsonReport(tmp_path / "r.json", facts, NOTHING),
+        CsvReport(tmp_path / "csv", facts),
+        HtmlReport(tmp_path / "r.html", facts, {}, megabytes=1),
+    ]
+    for result in results:
+        for output in outputs:
+            output.add(result)
+    assert open_files() > before
+    for output in outputs:
+        if is_finished:
+            output.finish(summary, find(summary), facts)
+        output.discard()
+    assert open_files() == before
+    left = {each.name for each in tmp_path.rglob("*")}
+    assert left == ({"r.xlsx", "r.json", "csv", "r.html", *NAMES} if is_finished else set())
 
 
 # JSON
