@@ -459,7 +459,7 @@ def _at_last_stage(largest: Floats, own: float, levels: Sequence[float]) -> _Tes
         left = np.sort(values[~has_claimed])[::-1]
         count = math.floor(level * flips + TINY) - int(has_claimed.sum())
         if count > 0:
-            has_claimed |= values > (left[count] + TINY if count < len(left) else -1.0)
+            has_claimed |= values > left[count] + TINY
     now = np.where(has_claimed, math.inf, largest[-1])
     critical = np.sort(now)[math.ceil((flips - 1) * (1 - levels[-1]))]
     if not math.isfinite(critical):

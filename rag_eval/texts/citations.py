@@ -140,7 +140,7 @@ def habit_of(response: str, chunks: Sequence[str] | None) -> Habit:
         int(bool(cited)),
         int(not labels and (is_index or 0 in cited)),
         int(not labels and not is_index and len(chunks) in cited),
-        int(leads and bool(cited)),
+        int(leads),
     )
 
 
