@@ -351,7 +351,7 @@ def _closeness(line: HumanComparison) -> str:
         which = "both are equally close"
     elif interval is None:
         which = "no interval, so no conclusion"
-    elif interval.low <= 0 <= interval.high:
+    elif interval.has(0):
         which = "no significant difference"
     limits = f" (95% CI {_signed(interval.low)} to {_signed(interval.high)})" if interval else ""
     return (

@@ -140,7 +140,7 @@ class Rival:
 
     def doubted(self, doubt: str) -> "Rival":
         """The same without its claim: not decided, and more queries would not help."""
-        interval = self.interval and _with_zero(self.interval)
+        interval = self.interval and self.interval.with_zero()
         return replace(self, interval=interval, verdict=Verdict.NOT_DECIDED, more_queries=None, doubt=doubt)
 
 
@@ -286,8 +286,8 @@ class ColumnTest:
         """The same, with what is also true of `worst`, which has values for those that are missing here."""
         is_same = worst.mean * self.mean > 0
         interval = self.interval
-        if interval and not (is_same and worst.interval and not _has_zero(worst.interval)):
-            interval = _with_zero(interval)
+        if interval and not (is_same and worst.interval and not worst.interval.has(0)):
+            interval = interval.with_zero()
         return replace(
             self, interval=interval, is_significant=self.is_significant and is_same and worst.is_significant
         )
@@ -337,10 +337,10 @@ def _column_test(
     intervals = mean_intervals(np.column_stack([column, column]), reaches, resamples, rng)
     towards = column * math.copysign(1.0, mean)
     is_clear, is_clear_here = (
-        test.pvalue <= test.level and not _has_zero(interval) and not is_feigned_by_skewness(towards, reach)
+        test.pvalue <= test.level and not interval.has(0) and not is_feigned_by_skewness(towards, reach)
         for test, interval, reach in zip(tests, intervals, reaches, strict=True)
     )
-    interval = intervals[1] if is_clear_here else _with_zero(intervals[1])
+    interval = intervals[1] if is_clear_here else intervals[1].with_zero()
     return ColumnTest(mean, interval, of_all.pvalue, is_clear and is_clear_here)
 
 
@@ -487,19 +487,10 @@ def _rival(bot: str, gap: Floats, units: Floats, is_tie: bool, test: _Test, alph
         verdict = Verdict.SIGNIFICANT if test.is_clear else Verdict.NOT_DECIDED
         more = None if test.is_clear else _more_queries(units, len(gap), test, alpha)
     if interval is not None and verdict is not Verdict.SIGNIFICANT:
-        interval = _with_zero(interval)
+        interval = interval.with_zero()
     doubt = "the differences are skewed" if test.is_feigned and verdict is Verdict.NOT_DECIDED else ""
     pvalue = test.repeated_pvalue(alpha)
     return Rival(bot, max(0.0, fmean(gap)), interval, pvalue, verdict, more, doubt)
-
-
-def _with_zero(interval: Interval) -> Interval:
-    """The interval of a difference that is not significant includes 0."""
-    return Interval(min(interval.low, 0.0), max(interval.high, 0.0))
-
-
-def _has_zero(interval: Interval) -> bool:
-    return interval.low <= 0.0 <= interval.high
 
 
 _HALF_MORE = 1.5

@@ -1,29 +1,40 @@
 """Responses compared in pairs: who is preferred, how sure that is, and whether the judge is fit to say so. Pure."""
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rag_eval.records import FEW_BOTS, MATCHING, CaseResult, Outcome, PairVerdict
+from rag_eval.results.comparison import ColumnTest, bots_behind, compare_columns
+from rag_eval.results.intervals import (
+    Floats,
+    Interval,
+    bca_levels,
+    pooled,
+    quantiles,
+    reported_interval,
+    resampled_counts,
+    student_quantile,
+    wilson_interval,
+)
 from rag_eval.results.labelled_pairs import (
     LabelledPair,
     PairAgreement,
     Preferred,
     agreements,
     corrected_rate,
-    excludes_half,
+    mirrored,
 )
 from rag_eval.results.looks import key_of, key_of_text
 from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import percent
-
-if TYPE_CHECKING:
-    from rag_eval.results.comparison import ColumnTest
-    from rag_eval.results.intervals import Floats, Interval
 
 FEWEST_TIED = 0.7
 """Share of the controls, pairs of identical responses, that a judge must call a tie."""
@@ -47,7 +58,7 @@ class PairSummary:
     """Queries for which the judge failed in at least one order."""
     win_rate: float | None
     """Of `one`: (1 + mean) / 2 of values from -1 to 1. None without any query."""
-    interval: "Interval | None"
+    interval: Interval | None
     """95% interval of this win rate; None for few queries or conversations. If all pairs were judged, it excludes 50%
     exactly if a test of this pair only is significant."""
     is_significant: bool
@@ -72,19 +83,16 @@ class PairSummary:
     @property
     def is_clear_by_itself(self) -> bool:
         """Its interval excludes 50%, whatever the test over all pairs says."""
-        return excludes_half(self.interval)
+        return self.interval is not None and not self.interval.has(0.5)
 
     def seen_from(self, bot: str) -> "PairSummary":
         """The same with this bot as `one`."""
         if bot == self.one:
             return self
-        from rag_eval.results.intervals import Interval
-
-        mirrored = self.interval and Interval(1 - self.interval.high, 1 - self.interval.low)
         return PairSummary(
             self.other, self.one, self.queries, self.losses, self.ties, self.wins, self.failed,
-            _mirrored(self.win_rate), mirrored, self.is_significant, self.pvalue, self.flips, self.judged,
-            self.longer_wins, self.longer_of, _mirrored(self.at_equal_length),
+            mirrored(self.win_rate), self.interval and self.interval.mirrored(), self.is_significant, self.pvalue,
+            self.flips, self.judged, self.longer_wins, self.longer_of, mirrored(self.at_equal_length),
             {name: 1 - value for name, value in self.criteria.items()}, self.people and self.people.mirrored(),
         )  # fmt: skip
 
@@ -96,7 +104,7 @@ class Strength:
     bot: str
     win_rate: float
     """Expected against an average bot, 0 to 1."""
-    interval: "Interval | None"
+    interval: Interval | None
     """95%; None for few queries."""
     queries: int
     is_behind: bool
@@ -125,11 +133,9 @@ class Trust:
         """Why there is no verdict, as a clause; empty if the judge may be trusted."""
         if self.controls and self.controls_tied < FEWEST_TIED * self.controls:
             return f"the judge called only {self.controls_tied:,} of {self.controls:,} pairs of equal responses a tie"
-        from rag_eval.results.intervals import wilson_interval
-
         low, high = FIRST_SHARE
         chance = wilson_interval(self.first_wins, self.decided)
-        if chance is None or chance.low <= 0.5 <= chance.high:  # so few decisions may fall so by chance
+        if chance is None or chance.has(0.5):  # so few decisions may fall so by chance
             return ""
         share = self.first_wins / self.decided
         if low <= share <= high:
@@ -279,7 +285,7 @@ class PairTally:
             counts["compared"], agreements(self._said),
         )  # fmt: skip
 
-    def _with_labels(self, found: PairSummary, test: "ColumnTest | None") -> PairSummary:
+    def _with_labels(self, found: PairSummary, test: ColumnTest | None) -> PairSummary:
         """With what people say of the two bots, and the test of that."""
         names = found.one, found.other
         said = [each for each in self._said if each[0] == names]
@@ -379,7 +385,7 @@ class _Pair:
     def _cases(self) -> Iterator[tuple[float, float, float]]:
         return zip(self.lengths[::3], self.lengths[1::3], self.lengths[2::3], strict=True)
 
-    def summary(self, one: str, other: str, test: "Any", *, is_trusted: bool) -> PairSummary:
+    def summary(self, one: str, other: str, test: ColumnTest | None, *, is_trusted: bool) -> PairSummary:
         means = self.means
         values = [*means.values()]
         interval = test.interval if test else _interval(means)
@@ -426,14 +432,8 @@ def _rate(value: float) -> float:
     return (1 + value) / 2
 
 
-def _mirrored(rate: float | None) -> float | None:
-    return None if rate is None else 1 - rate
-
-
-def _interval(means: Mapping[str, float]) -> "Interval | None":
+def _interval(means: Mapping[str, float]) -> Interval | None:
     """Of the mean over the keys; those of one cluster are drawn together."""
-    from rag_eval.results.intervals import reported_interval
-
     clusters = _clusters(means)
     return reported_interval([*means.values()], clusters=[*clusters.values()] if clusters else None)
 
@@ -445,12 +445,8 @@ def _clusters(keys: Iterable[str]) -> dict[str, int] | None:
     return found if len(numbers) < len(found) else None
 
 
-def _interval_of_rate(
-    interval: "Interval | None", values: Sequence[float], clusters: int
-) -> "Interval | None":
+def _interval_of_rate(interval: Interval | None, values: Sequence[float], clusters: int) -> Interval | None:
     """Of equal values a bootstrap knows nothing: there it is the interval of a share, of so many clusters."""
-    from rag_eval.results.intervals import Interval, wilson_interval
-
     if interval and interval.low == interval.high:
         return wilson_interval(round(_rate(values[0]) * clusters), clusters)
     return interval and Interval(max(0.0, _rate(interval.low)), min(1.0, _rate(interval.high)))
@@ -461,10 +457,6 @@ def _tested(pairs: Mapping[tuple[str, str], _Pair]) -> dict[tuple[str, str], Any
 
     A pair that was not judged might have said the opposite of what the others say: a claim must stand that.
     """
-    import numpy as np
-
-    from rag_eval.results.comparison import compare_columns
-
     keys = sorted({key for pair in pairs.values() for key in (*pair.values, *pair.failed)})
     place = {key: number for number, key in enumerate(keys)}
     clusters = [key[:_CLUSTER] for key in keys]
@@ -496,8 +488,6 @@ def _at_equal_length(cases: Sequence[tuple[float, float, float]]) -> float | Non
     A regression on odd functions of the ratio of lengths, its sign and a curve that levels off, whose constant is the
     rate at equal length. A judge that prefers the longer response always, or the more the longer it is, comes to 50%.
     """
-    import numpy as np
-
     table = np.array(cases, dtype=float).reshape(-1, 3)
     values, ratio = table[:, 0], np.log((1 + table[:, 1]) / (1 + table[:, 2]))
     if min((ratio > 0).sum(), (ratio < 0).sum()) < _FEWEST_LONGER:
@@ -516,14 +506,12 @@ _RIDGE = 1e-6
 _RESAMPLES = 2_000
 
 
-def bradley_terry(wins: "Floats", start: "Floats | None" = None) -> "Floats":
+def bradley_terry(wins: Floats, start: Floats | None = None) -> Floats:
     """Strengths with the sum 0, so that P(i beats j) = 1 / (1 + exp(strength j - strength i)).
 
     `wins[..., i, j]` is how often i beat j, a tie as half a win of each; leading axes are several tables. Maximum
     likelihood (Bradley and Terry 1952) by Newton's method.
     """
-    import numpy as np
-
     bots = wins.shape[-1]
     games = wins + np.swapaxes(wins, -1, -2)
     theta = np.zeros(wins.shape[:-1]) if start is None else np.broadcast_to(start, wins.shape[:-1]).copy()
@@ -547,18 +535,6 @@ def _strengths(
     bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], *, is_tested: bool
 ) -> tuple[Strength, ...]:
     """From all pairs; intervals by resampling queries, the test by contrasts of what each query adds to strengths."""
-    import numpy as np
-
-    from rag_eval.results.comparison import bots_behind
-    from rag_eval.results.intervals import (
-        Interval,
-        bca_levels,
-        pooled,
-        quantiles,
-        resampled_counts,
-        student_quantile,
-    )
-
     tables = _by_query(bots, pairs)
     played = np.flatnonzero(tables.sum(axis=(0, 2)) + tables.sum(axis=(0, 1))).tolist()
     if len(played) < 2:
@@ -594,17 +570,13 @@ def _strengths(
 
 
 def _logistic(value: float) -> float:
-    import math
-
     return 1 / (1 + math.exp(-value))
 
 
-def _by_query(bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], against: str = "") -> "Floats":
+def _by_query(bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], against: str = "") -> Floats:
     """Clusters x bots x bots: wins, a tie as half of one. What failed speaks against the bot `against`, if given.
 
     A cluster is a query with its repeats, or a conversation."""
-    import numpy as np
-
     numbers = {bot: number for number, bot in enumerate(bots)}
     keys = sorted(
         {key for pair in pairs.values() for key in (*pair.values, *(pair.failed if against else ()))}
@@ -623,10 +595,8 @@ def _by_query(bots: Sequence[str], pairs: Mapping[tuple[str, str], _Pair], again
     return tables
 
 
-def _influences(tables: "Floats") -> "Floats":
+def _influences(tables: Floats) -> Floats:
     """Queries x bots: what each query adds to the strengths, to the first order, if all bots are equally strong."""
-    import numpy as np
-
     games = (tables + np.swapaxes(tables, 1, 2)).sum(axis=0)
     information = (np.diag(games.sum(axis=1)) - games) / 4
     scores = (tables - np.swapaxes(tables, 1, 2)).sum(axis=2) / 2

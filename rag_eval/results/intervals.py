@@ -31,6 +31,17 @@ class Interval:
     low: float
     high: float
 
+    def has(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def with_zero(self) -> "Interval":
+        """That of a difference which is not significant."""
+        return Interval(min(self.low, 0.0), max(self.high, 0.0))
+
+    def mirrored(self) -> "Interval":
+        """That of the share of all others."""
+        return Interval(1 - self.high, 1 - self.low)
+
 
 def bootstrap_mean_interval(
     values: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0

@@ -56,7 +56,7 @@ class LabelledPair:
     @property
     def is_clear_by_itself(self) -> bool:
         """Its interval excludes 50%, whatever the test over all pairs says."""
-        return excludes_half(self.interval)
+        return self.interval is not None and not self.interval.has(0.5)
 
     def mirrored(self) -> "LabelledPair":
         """The same from the side of the other bot."""
@@ -65,30 +65,23 @@ class LabelledPair:
             corrected = replace(
                 corrected,
                 value=1 - corrected.value,
-                interval=_turned_interval(corrected.interval),
+                interval=corrected.interval.mirrored(),
                 judge_mean=1 - corrected.judge_mean,
             )
         return replace(
             self,
             wins=self.losses,
             losses=self.wins,
-            win_rate=_turned(self.win_rate),
-            interval=self.interval and _turned_interval(self.interval),
-            judge_win_rate=_turned(self.judge_win_rate),
+            win_rate=mirrored(self.win_rate),
+            interval=self.interval and self.interval.mirrored(),
+            judge_win_rate=mirrored(self.judge_win_rate),
             corrected=corrected,
         )
 
 
-def excludes_half(interval: Interval | None) -> bool:
-    return interval is not None and not interval.low <= 0.5 <= interval.high
-
-
-def _turned(rate: float | None) -> float | None:
+def mirrored(rate: float | None) -> float | None:
+    """The win rate of the other bot."""
     return None if rate is None else 1 - rate
-
-
-def _turned_interval(interval: Interval) -> Interval:
-    return Interval(1 - interval.high, 1 - interval.low)
 
 
 def agreements(said: Sequence[Preferred]) -> tuple[PairAgreement, ...]:

@@ -5,7 +5,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import compress
 from statistics import fmean
@@ -327,7 +327,8 @@ def _change(
         name=key[1],
         before=fmean(then),
         now=fmean(now),
-        interval=_with_zero(interval) if direction is Direction.UNDECIDED else interval,
+        # Where the test does not decide, neither does the interval.
+        interval=interval and interval.with_zero() if direction is Direction.UNDECIDED else interval,
         queries=queries,
         common=common,
         direction=direction,
@@ -377,13 +378,6 @@ def _direction(differences: Sequence[float], interval: "Interval | None", pvalue
     """Test and interval see skewed differences a little differently: only what both see is claimed."""
     if not any(differences):
         return Direction.SAME
-    if pvalue >= _ALPHA or interval is None or interval.low <= 0 <= interval.high:
+    if pvalue >= _ALPHA or interval is None or interval.has(0):
         return Direction.UNDECIDED
     return Direction.BETTER if interval.low > 0 else Direction.WORSE
-
-
-def _with_zero(interval: "Interval | None") -> "Interval | None":
-    """Where the test does not decide, neither does the interval."""
-    if interval is None:
-        return None
-    return replace(interval, low=min(interval.low, 0.0), high=max(interval.high, 0.0))

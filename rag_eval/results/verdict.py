@@ -625,8 +625,7 @@ def _not_confirmed(pair: "PairSummary", people: "LabelledPair") -> str:
     corrected, by_judge = people.corrected, pair.win_rate
     if not pair.is_significant or corrected is None or by_judge is None:
         return ""
-    low, high = corrected.interval.low, corrected.interval.high
-    if not low <= 0.5 <= high or low <= by_judge <= high:
+    if not corrected.interval.has(0.5) or corrected.interval.has(by_judge):
         return ""
     return (
         f"Labels do not confirm this: corrected by them, the win rate of {_short(pair.one)} is "
