@@ -382,6 +382,11 @@ class CaseResult:
         score = self.scores.get(metric)
         return None if score is None else score.value
 
+    def on_criterion(self, criterion: str) -> float | None:
+        """1 if the response meets the criterion, 0 if not; None unless that was judged."""
+        passed = self.rubric.on(criterion)[1] if self.rubric else None
+        return None if passed is None else float(passed)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskUsage:
@@ -589,6 +594,11 @@ class RunFacts:
     """What does not fit into the outputs that are finished, one sentence each."""
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def all_thresholds(self) -> dict[str, float]:
+        """Those of the metrics and of toxicity, which is high from its own on, by name."""
+        return {**self.thresholds, TOXICITY: self.toxicity_threshold}
 
     @property
     def has_stopped_as_planned(self) -> bool:

@@ -102,8 +102,7 @@ def _use(column: Mapping[str, Any]) -> str:
 
 
 def _coverage(summary: Summary) -> str:
-    scored = sum(bot.rqs.scored for bot in summary.bots)
-    failed = sum(bot.rqs.failed for bot in summary.bots)
+    scored, failed = summary.scored_and_failed
     if not scored + failed:
         return "Coverage: no case has an RQS."
     share = scored / (scored + failed)

@@ -27,8 +27,9 @@ class ThresholdCells:
     """
 
     def __init__(self, worksheet: "Worksheet", column: int, formats: Formats, facts: RunFacts) -> None:
-        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
-        self._values = [(score, thresholds[score]) for score in SCORE_LABELS if score in facts.metrics]
+        self._values = [
+            (score, facts.all_thresholds[score]) for score in SCORE_LABELS if score in facts.metrics
+        ]
         self._worksheet = worksheet
         self._column = column
         self._formats = formats

@@ -22,7 +22,7 @@ from rag_eval.report.judge_tables import (
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import WrittenSheet
-from rag_eval.results.judge_comparison import JudgeComparison, JudgeRun, MeasureComparison, headline
+from rag_eval.results.judge_comparison import JudgeComparison, JudgeRun, headline
 from rag_eval.results.paired import BANDS
 from rag_eval.results.verdict import unfit_words
 from rag_eval.store.replacement import write_text
@@ -109,7 +109,7 @@ def write_json(target: Path, comparison: JudgeComparison, runs: Runs) -> Path:
         "judges": {run.letter.lower(): _judge(run) for run in runs},
         "decisions": {**_plain(asdict(comparison.overall)), "left_out": comparison.undecided},
         "kappa_bands": BANDS,
-        "measures": {line.measure: _measure(line) for line in comparison.measures},
+        "measures": {line.measure: _plain(asdict(line)) for line in comparison.measures},
         "ranking": [asdict(line) for line in comparison.ranking],
         "verdicts": dict(zip("ab", comparison.verdicts, strict=True)),
         "human": [
@@ -136,7 +136,7 @@ def _judge(run: JudgeRun) -> dict[str, Any]:
         "judge": facts.judge,
         "settings": dict(run.settings),
         "partial": facts.partial,
-        "thresholds": {**facts.thresholds, "toxicity": facts.toxicity_threshold},
+        "thresholds": facts.all_thresholds,
         "thresholds_from": facts.thresholds_from,
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,
@@ -152,11 +152,6 @@ def _judge(run: JudgeRun) -> dict[str, Any]:
         "failures": dict(facts.usage.failures),
         "notes": list(facts.notes),
     }
-
-
-def _measure(line: MeasureComparison) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(asdict(line))
-    return plain
 
 
 def _plain(value: Any) -> Any:

@@ -275,7 +275,7 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
     lines = [_overall(comparison), ranking_words(comparison)]
     if len(comparison.ranking) > 1:
         lines += [f"By {run.letter}: {words}" for run, words in zip(runs, comparison.verdicts, strict=True)]
-    if a.facts.thresholds != b.facts.thresholds or a.facts.toxicity_threshold != b.facts.toxicity_threshold:
+    if a.facts.all_thresholds != b.facts.all_thresholds:
         lines.append(
             "The judges have different thresholds; each decides by the ones of its own configuration."
         )

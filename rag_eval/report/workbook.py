@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import OutputError
-from rag_eval.records import TOXICITY, CaseResult, RunFacts
+from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
@@ -297,10 +297,9 @@ def write_cases(
         table = case_table(sheet, facts, formats)
         for result in results:
             table.append(result)
-        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
         for score, name in THRESHOLD_NAMES.items():
             if score in facts.metrics:
-                workbook.book.define_name(name, f"={thresholds[score]!r}")
+                workbook.book.define_name(name, f"={facts.all_thresholds[score]!r}")
         table.finish(CASES.frozen)
         selection.set_column(0, 0, 110)
         for number, line in enumerate([f"{table.lines:,} cases", *about]):

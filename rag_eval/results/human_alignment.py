@@ -206,8 +206,7 @@ class AlignmentTally:
     def _judged(self, result: CaseResult, name: str) -> float | None:
         """The judge's number; a criterion that passed is 1."""
         if name in self._criteria:
-            passed = result.rubric.on(name)[1] if result.rubric else None
-            return None if passed is None else float(passed)
+            return result.on_criterion(name)
         if name == TOXICITY:
             return result.toxicity.value
         score = result.scores.get(name) or result.further.get(name)

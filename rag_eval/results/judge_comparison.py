@@ -395,7 +395,7 @@ class JudgeComparisonTally:
     def _threshold(self, name: str, facts: RunFacts) -> float | None:
         if name in self._criteria:
             return 0.5
-        return facts.toxicity_threshold if name == TOXICITY else facts.thresholds.get(name)
+        return facts.all_thresholds.get(name)
 
     def _decisions(
         self, name: str, columns: Sequence[Sequence[float]], thresholds: Sequence[float | None]
@@ -472,8 +472,7 @@ def _scores(result: CaseResult) -> Mapping[str, Score]:
     if rubric := result.rubric:
         reasons = {each.criterion: each.reason for each in rubric.verdicts}
         for name in rubric.criteria:
-            outcome, passed = rubric.on(name)
-            value = None if passed is None else float(passed)
+            (outcome, _), value = rubric.on(name), result.on_criterion(name)
             scores[name] = Score(name, outcome, value, reasons.get(name, rubric.reason), rubric.code)
     return scores
 

@@ -56,13 +56,8 @@ class _Stratum:
 def scores_of(result: CaseResult, measures: Sequence[str]) -> Mapping[str, float]:
     """The case's values of the measures that have one; a criterion that passed is 1."""
     scores: Mapping[str, Score] = {**result.scores, **result.further}
-    found = {name: scores[name].value if name in scores else _verdict(result, name) for name in measures}
+    found = {name: scores[name].value if name in scores else result.on_criterion(name) for name in measures}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _verdict(result: CaseResult, criterion: str) -> float | None:
-    passed = result.rubric.on(criterion)[1] if result.rubric else None
-    return None if passed is None else float(passed)
 
 
 def draw_sample(

@@ -193,6 +193,11 @@ class Summary:
     """The same of `gapped_rqs`."""
 
     @property
+    def scored_and_failed(self) -> tuple[int, int]:
+        """Cases with an RQS, and those without one since the judge failed."""
+        return sum(bot.rqs.scored for bot in self.bots), sum(bot.rqs.failed for bot in self.bots)
+
+    @property
     def evidence(self) -> tuple[int, str]:
         """How many queries are compared, or conversations if several rows are of one, and which of both words it is."""
         if self.clusters is None:

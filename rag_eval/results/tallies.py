@@ -6,7 +6,7 @@ from fractions import Fraction
 from statistics import variance
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
+from rag_eval.records import FAILURES, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
@@ -69,9 +69,10 @@ class Tallies:
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
         self._worst: list[CaseResult] = []
-        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
         self._alignment = (
-            AlignmentTally(facts.bots, thresholds, facts.criteria, facts.strata) if facts.has_labels else None
+            AlignmentTally(facts.bots, facts.all_thresholds, facts.criteria, facts.strata)
+            if facts.has_labels
+            else None
         )
 
     def add(self, result: CaseResult, *, has_causes: bool = False) -> None:

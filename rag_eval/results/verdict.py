@@ -117,7 +117,7 @@ def _unfinished(facts: RunFacts, summary: Summary) -> str:
     """How much is; empty if a run was stopped and lacks nothing."""
     if summary.judged < facts.rows:
         return f"{summary.judged:,} of {counted(facts.rows, 'row')}"
-    scored, failed = (sum(getattr(bot.rqs, name) for bot in summary.bots) for name in ("scored", "failed"))
+    scored, failed = summary.scored_and_failed
     return f"{scored:,} of {counted(scored + failed, 'case')}" if failed else ""
 
 
@@ -430,7 +430,7 @@ def _bot(summary: Summary, name: str) -> BotSummary:
 
 def _why_none(facts: RunFacts, summary: Summary) -> str:
     """Why, and what to do."""
-    scored, failed = (sum(getattr(bot.rqs, name) for bot in summary.bots) for name in ("scored", "failed"))
+    scored, failed = summary.scored_and_failed
     if not failed and not scored:
         return (
             "No metric of RQS applies to any query. Add responses and a column Ground_Truth or Context, or switch "
@@ -483,7 +483,7 @@ def _judged_by(facts: RunFacts) -> str:
 
 
 def _not_judged(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:
-    failed = sum(bot.rqs.failed for bot in summary.bots)
+    _, failed = summary.scored_and_failed
     if not failed or findings.comparison is None:
         return
     codes = "" if facts.partial else f" ({_codes(summary)})"

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rag_eval.records import (
-    METRIC_LABELS,
-    SCORE_LABELS,
     TOXICITY,
     CaseResult,
     FailureMode,
     Outcome,
     RunFacts,
 )
+from rag_eval.report.columns import score_headers
 from rag_eval.report.outputs import FinishedRun
 from rag_eval.report.page import sections
 from rag_eval.report.page.packing import (
@@ -221,13 +220,11 @@ class HtmlReport:
         """What page.js must know to show the rest."""
         names = self._slices if self._slice_by and len(self._slices) <= _MOST_SLICES else ()
         slices = [shorten(name, _SLICE_NAME) for name in names]
-        columns = self._columns.items()
+        columns, limits = self._columns.items(), facts.all_thresholds
         return {
             "bots": [_named(bot) for bot in facts.bots],
             "allCases": len(self._numbers.cases),
-            "columns": [
-                {"id": name, "label": label, "limit": _limit(name, facts)} for name, label in columns
-            ],
+            "columns": [{"id": name, "label": label, "limit": limits.get(name)} for name, label in columns],
             "modes": [str(mode) for mode in _MODES],
             "flags": list(self._flags)[:_MOST_FLAGS],
             "sliceBy": shorten(self._slice_by, _SLICE_NAME) if slices else "",
@@ -255,15 +252,10 @@ _SLACK = 2_000
 
 def _columns(facts: RunFacts) -> dict[str, str]:
     """Names and labels of the numbers that every case has."""
-    scores = {**METRIC_LABELS, TOXICITY: SCORE_LABELS[TOXICITY]}
-    columns = {RQS: "RQS", **{name: label for name, label in scores.items() if name in facts.metrics}}
-    columns |= facts.further
+    kept = {*facts.metrics, *facts.further}
+    columns = {RQS: "RQS", **{name: label for name, label in score_headers(facts).items() if name in kept}}
     columns |= {_RUBRIC: "Rubric"} if facts.rubric else {}
     return columns | ({name: DOCUMENT_LABELS[name] for name in _DOCUMENT_MEASURES} if facts.has_gold else {})
-
-
-def _limit(name: str, facts: RunFacts) -> float | None:
-    return facts.toxicity_threshold if name == TOXICITY else facts.thresholds.get(name)
 
 
 def _values(result: CaseResult, columns: Mapping[str, str]) -> Mapping[str, int]:
@@ -301,10 +293,10 @@ def _ten_thousandths(value: float) -> int:
 
 def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> int:
     """Bits of the columns whose value is on the wrong side of its threshold, before any rounding."""
-    bits = 0
+    bits, limits = 0, facts.all_thresholds
     for bit, name in enumerate(columns):
         value = result.toxicity.value if name == TOXICITY else result.value(name)
-        limit = _limit(name, facts)
+        limit = limits.get(name)
         if value is not None and limit is not None:
             bits |= (value >= limit if name == TOXICITY else value < limit) << bit
     return bits

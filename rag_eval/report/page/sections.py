@@ -99,8 +99,7 @@ def _byline(facts: RunFacts, summary: Summary) -> Iterator[str]:
     yield f"{facts.started:%Y-%m-%d %H:%M} {facts.started.tzname() or ''}".rstrip()
     planned = ", then stopped as planned" if facts.has_stopped_as_planned else ""
     yield f"{summary.judged:,} of {facts.rows:,} rows judged{planned}"
-    scored = sum(bot.rqs.scored for bot in summary.bots)
-    failed = sum(bot.rqs.failed for bot in summary.bots)
+    scored, failed = summary.scored_and_failed
     if scored + failed:
         yield f"{scored:,} of {scored + failed:,} cases scored"
     if not facts.is_proxy:
