@@ -48,7 +48,6 @@ from rag_eval.tables.columns import named_columns, named_units, parse_map
 from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.names import squeezed
 from rag_eval.tables.table import Table, read_table
-from rag_eval.texts.display import join_turns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,7 +257,7 @@ def _line(result: CaseResult, *, with_history: bool) -> dict[str, Any]:
         "bot": result.case.bot,
         "query": result.case.query,
         "response": result.case.response,
-        **({"history": join_turns(result.case.history)} if with_history else {}),
+        **({"history": result.case.earlier_turns} if with_history else {}),
         "rqs": _number(result.rqs),
         **{name: _number(scores[name].value) for name in names},
         **{_reason_of(name): scores[name].reason for name in names},

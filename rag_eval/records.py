@@ -113,6 +113,11 @@ class Case:
         return tuple(turn.content for turn in self.history if turn.role == USER)
 
     @property
+    def earlier_turns(self) -> str:
+        """The history as one text, each turn after its speaker."""
+        return "\n".join(f"{turn.role}: {turn.content}" for turn in self.history)
+
+    @property
     def question(self) -> str:
         """Earlier turns and query in one text: two cases that differ in it ask different things."""
         return "\n".join((*(turn.content for turn in self.history), self.query))

@@ -37,7 +37,7 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import SELECTION
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
 from rag_eval.results.verdict import verdict_on
-from rag_eval.texts.display import join_chunks, join_turns
+from rag_eval.texts.display import join_chunks
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -119,7 +119,7 @@ def case_columns(
                 "History",
                 36,
                 Look.TEXT,
-                lambda result: join_turns(result.case.history),
+                lambda result: result.case.earlier_turns,
                 _ABOUT_HISTORY,
                 is_folded=True,
             )

@@ -38,7 +38,7 @@ from rag_eval.tables.review_file import (
     pair_number,
     row_checksum,
 )
-from rag_eval.texts.display import decimals, join_turns, printable, shorten
+from rag_eval.texts.display import decimals, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -220,7 +220,7 @@ def as_shown(pair: ComparedPair) -> tuple[Case, Case]:
 
 def _asked_about(case: Case) -> Iterator[tuple[str, str]]:
     if case.history:
-        yield "Earlier turns", join_turns(case.history)
+        yield "Earlier turns", case.earlier_turns
     yield "Query", case.query
 
 

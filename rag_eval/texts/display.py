@@ -4,10 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rag_eval.records import Turn
 
 CELL_LIMIT = 32_767
 """What a cell can hold, in UTF-16 units."""
@@ -65,11 +61,6 @@ def join_chunks(chunks: tuple[str, ...]) -> str:
     if len(chunks) == 1:
         return chunks[0]
     return "\n\n".join(f"[{rank}] {chunk}" for rank, chunk in enumerate(chunks, 1))
-
-
-def join_turns(turns: "Iterable[Turn]") -> str:
-    """The turns of a conversation as one text, each after its speaker."""
-    return "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
 
 
 def enumerated(names: Sequence[str], conjunction: str = "and") -> str:
