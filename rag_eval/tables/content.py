@@ -14,7 +14,7 @@ from typing import IO
 from xml.etree import ElementTree
 
 from rag_eval.errors import TableError
-from rag_eval.tables.input_files import OLD_EXCEL, OPEN_DOCUMENT, PARQUET, TEXT, WORKBOOK, check_is_file
+from rag_eval.tables.input_files import OLD_EXCEL, OPEN_DOCUMENT, PARQUET, TEXT, WORKBOOK
 
 MAX_UNPACKED = 500 * 2**20
 """Bytes that a zipped workbook may unpack to."""
@@ -41,11 +41,10 @@ _REMEDIES = {
 def check_content(
     path: Path, expected: str, *, is_encoding_known: bool = False, most_unpacked: int = MAX_UNPACKED
 ) -> None:
-    """Raise TableError unless the file is what it should be, and unpacks to at most so many bytes.
+    """Raise TableError unless the file, which is one, is what it should be, and unpacks to at most so many bytes.
 
     A text whose encoding is known may hold zero bytes, which are otherwise taken for a sign of something else.
     """
-    check_is_file(path, TableError)
     try:
         content = _content(path)
     except FileNotFoundError:
