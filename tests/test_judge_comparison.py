@@ -13,7 +13,7 @@ from report_cases import facts_of, plain_result, result_of
 from scipy.stats import binomtest, bootstrap, spearmanr
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, RunFacts, Score
-from rag_eval.report.judge_tables import judge_table, summary_lines, table_lines
+from rag_eval.report.judge_tables import judge_facts, summary_lines, table_lines
 from rag_eval.results.agreement import kappa_difference
 from rag_eval.results.judge_comparison import (
     Decisions,
@@ -435,7 +435,7 @@ def test_the_sentence() -> None:
 
 def test_what_is_known_of_each_judge() -> None:
     values = [(1.0, 1.0)] * 6 + [(0.0, 0.0)] * 3 + [(1.0, 0.0)] * 2 + [(0.0, 1.0)] + [(None, 1.0)] * 4
-    _, lines = judge_table(of_values(values), runs())
+    lines = judge_facts(of_values(values), runs())
     told = {line.what: (line.a, line.b) for line in lines}
     assert told["Cases with an RQS"] == (12, 16)
     assert told["Cases that pass, of 12"] == (8, 7)

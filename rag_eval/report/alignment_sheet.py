@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rag_eval.records import RunFacts
-from rag_eval.report.column import Cell, Column, Place, interval_columns, name_width, plain_column
+from rag_eval.report.column import (
+    Cell,
+    Column,
+    Place,
+    grey_column,
+    interval_columns,
+    name_width,
+    plain_column,
+)
 from rag_eval.report.styles import Look
-from rag_eval.results.human_alignment import FEWEST_LABELS, Disagreement, HumanAgreement, Share
+from rag_eval.results.human_alignment import FEWEST_LABELS, Disagreement, HumanAgreement
 from rag_eval.results.paired import MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_OF_CLASS, FEWEST_ROWS
 
@@ -50,11 +58,6 @@ def disagreement_columns(facts: RunFacts, places: Mapping[str, Place]) -> list[C
 
 def _bot_name(line: HumanAgreement | Disagreement) -> str:
     return line.bot or "All bots"
-
-
-def _share_cell(share: Share) -> Cell:
-    rate = share.rate
-    return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
 
 
 _ABOUT_BOT = "Toxicity belongs to the query: it has one row for all bots, whose cases are queries."
@@ -114,8 +117,8 @@ _AGREEMENT: tuple[Column[HumanAgreement], ...] = (
         lambda line: line.threshold,
         "Scores at or above this count as positive.",
     ),
-    Column("True-positive rate", 9.5, lambda line: _share_cell(line.positives), about=_ABOUT_POSITIVES),
-    Column("True-negative rate", 9.5, lambda line: _share_cell(line.negatives), about=_ABOUT_NEGATIVES),
+    grey_column("True-positive rate", 9.5, Look.PERCENT, lambda line: line.positives.rate, _ABOUT_POSITIVES),
+    grey_column("True-negative rate", 9.5, Look.PERCENT, lambda line: line.negatives.rate, _ABOUT_NEGATIVES),
 )
 """How far the judge agrees with people, or two raters with each other."""
 _MEANS: tuple[Column[HumanAgreement], ...] = (

@@ -113,8 +113,8 @@ def share_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Cha
     return chart
 
 
-def _bar_chart(workbook: "Workbook", title: str, **kind: str) -> "Chart":
-    chart = workbook.add_chart({"type": "bar", **kind})
+def _bar_chart(workbook: "Workbook", title: str) -> "Chart":
+    chart = workbook.add_chart({"type": "bar"})
     chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
     chart.set_y_axis(_axis(reverse=True, crossing="max", major_gridlines={"visible": False}))
     chart.set_chartarea({"border": {"color": LINE}})

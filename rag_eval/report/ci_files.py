@@ -3,16 +3,17 @@ the results of its gates as JUnit XML.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from rag_eval.records import METRIC_LABELS
+from rag_eval.records import METRIC_LABELS, CaseResult, RunFacts
 from rag_eval.report.about import cost_words
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.causes import place_words
+from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateResult
+from rag_eval.results.summary import Standing, Summary
 from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     RunVerdict,
@@ -26,23 +27,16 @@ from rag_eval.results.verdict import (
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import decimals, printable, shorten
 
-if TYPE_CHECKING:
-    from rag_eval.records import CaseResult, RunFacts
-    from rag_eval.results.findings import Findings
-    from rag_eval.results.gates import GateResult
-    from rag_eval.results.summary import Standing, Summary
-
-
 _MOST_BOTS, _MOST_GATES, _MOST_CHANGES = 12, 8, 8
 """Lines of each kind: with all others they make at most sixty."""
 
 
 def write_markdown(
     target: Path,
-    facts: "RunFacts",
-    summary: "Summary",
-    findings: "Findings",
-    gates: "Sequence[GateResult]",
+    facts: RunFacts,
+    summary: Summary,
+    findings: Findings,
+    gates: Sequence[GateResult],
     baseline: str,
 ) -> Path:
     """Write verdict, leaderboard, gates, changes since the baseline of that name, and the worst rows.
@@ -63,7 +57,7 @@ def write_markdown(
     return write_text(target, "\n\n".join(filter(None, texts)) + "\n", "--markdown")
 
 
-def _verdict(said: RunVerdict, facts: "RunFacts") -> Iterator[str]:
+def _verdict(said: RunVerdict, facts: RunFacts) -> Iterator[str]:
     partial = f"PARTIAL RUN: {shorten(facts.partial, 200)}" if facts.partial else ""
     yield f"### {as_text(said.decision)}"
     for line in filter(None, (partial, unfit_words(facts), *said.lines[1:])):
@@ -71,7 +65,7 @@ def _verdict(said: RunVerdict, facts: "RunFacts") -> Iterator[str]:
         yield as_text(line)
 
 
-def _leaderboard(digits: int, facts: "RunFacts", summary: "Summary", findings: "Findings") -> Iterator[str]:
+def _leaderboard(digits: int, facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:
     metrics = [name for name in METRIC_LABELS if name in facts.metrics]
     heads = ["Rank", "Bot", "Mean RQS (95% CI)", *(METRIC_LABELS[name] for name in metrics), "Verdict"]
     yield _line(heads)
@@ -97,13 +91,13 @@ def _leaderboard(digits: int, facts: "RunFacts", summary: "Summary", findings: "
         yield ABOUT_COUNTS
 
 
-def _rqs(line: "Standing", findings: "Findings", digits: int) -> str:
+def _rqs(line: Standing, findings: Findings, digits: int) -> str:
     interval = findings.compared.get(line.bot)
     limits = f" ({interval_words(interval, digits)})" if interval else ""
     return f"{decimals(line.rqs.value, digits)}{limits}"
 
 
-def _gates(gates: "Sequence[GateResult]") -> Iterator[str]:
+def _gates(gates: Sequence[GateResult]) -> Iterator[str]:
     """Those that failed first: where there is no room for all, they are the ones to see."""
     if not gates:
         return
@@ -117,7 +111,7 @@ def _gates(gates: "Sequence[GateResult]") -> Iterator[str]:
         yield f"- … and {len(ordered) - _MOST_GATES:,} more"
 
 
-def _changes(findings: "Findings", facts: "RunFacts", baseline: str) -> Iterator[str]:
+def _changes(findings: Findings, facts: RunFacts, baseline: str) -> Iterator[str]:
     if findings.changes is None:
         return
     head, *lines = change_lines(findings, facts, baseline, _MOST_CHANGES)
@@ -129,7 +123,7 @@ def _changes(findings: "Findings", facts: "RunFacts", baseline: str) -> Iterator
         yield f"- … and {len(lines) - _MOST_CHANGES:,} more"
 
 
-def _worst(results: "Sequence[CaseResult]") -> Iterator[str]:
+def _worst(results: Sequence[CaseResult]) -> Iterator[str]:
     if not results:
         return
     yield "**Lowest RQS**"
@@ -150,13 +144,13 @@ def _worst(results: "Sequence[CaseResult]") -> Iterator[str]:
         yield _line(map(as_text, cells))
 
 
-def _about(facts: "RunFacts") -> str:
+def _about(facts: RunFacts) -> str:
     cost = "" if facts.is_proxy else f", cost {cost_words(facts.usage, facts.currency)}"
     name, judge = shorten(facts.input_name, 80), shorten(facts.judge, 120)
     return as_text(f"{name}, {judge}{cost}, {facts.started:%Y-%m-%d %H:%M}, RAG Eval {facts.version}")
 
 
-def _line(cells: "Iterator[str] | Sequence[str] | map[str]") -> str:
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -149,6 +149,13 @@ def plain_column(
     )
 
 
+def grey_column(
+    header: str, width: float, look: Look, value: Callable[[Item], float | None], about: str = ""
+) -> Column[Item]:
+    """A column of numbers that is grey where there is none."""
+    return Column(header, width, lambda item: grey_without(value(item), look), about=about)
+
+
 def interval_columns(
     what: str,
     width: float,
@@ -211,6 +218,11 @@ def amount_cell(value: float | None, note: Note | None = None, count: int | None
 
 
 _LARGE = 100
+
+
+def grey_without(value: float | None, look: Look) -> Cell:
+    """A cell that is grey where there is no value."""
+    return Cell(value, Look.NOT_APPLICABLE if value is None else look)
 
 
 def switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:

@@ -19,6 +19,8 @@ from rag_eval.report.column import (
     Column,
     Value,
     amount_cell,
+    grey_column,
+    grey_without,
     look_of,
     mean_cell,
     mean_column,
@@ -272,7 +274,7 @@ def pass_rate_columns(facts: RunFacts) -> list[Column[_RateLine]]:
     return [
         plain_column("Criterion", 34, Look.NAME, lambda line: line.criterion),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
-        Column("Pass Rate", 10, lambda line: _rate_cell(line.rate.rate), about="Passed ÷ Judged."),
+        grey_column("Pass Rate", 10, Look.PERCENT, lambda line: line.rate.rate, "Passed ÷ Judged."),
         Column("95 % low", 9, lambda line: _bound_cell(line.rate, 0), about=_ABOUT_INTERVAL),
         Column("95 % high", 9, lambda line: _bound_cell(line.rate, 1), about=_ABOUT_INTERVAL),
         plain_column("Passed", 9, Look.COUNT, lambda line: line.rate.passed),
@@ -282,27 +284,22 @@ def pass_rate_columns(facts: RunFacts) -> list[Column[_RateLine]]:
     ]
 
 
-def _rate_cell(rate: float | None) -> Cell:
-    return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
-
-
 def _bound_cell(rate: PassRate, end: int) -> Cell:
     interval = rate.interval
     if interval is None and rate.scored:
         return _too_few("conversations")
-    return _rate_cell((interval.low, interval.high)[end] if interval else None)
+    return grey_without((interval.low, interval.high)[end] if interval else None, Look.PERCENT)
 
 
 # Retrieval
 
 
 def _retrieval_column(name: str, label: str) -> Column[CaseResult]:
-    def cell(result: CaseResult) -> Cell:
+    def value(result: CaseResult) -> float | None:
         scores = scores_of_case(result.case)
-        value = scores.values()[name] if scores else None
-        return Cell(value, Look.NOT_APPLICABLE if value is None else Look.SCORE)
+        return scores.values()[name] if scores else None
 
-    return Column(label, 9, cell, about=_ABOUT_DOCUMENTS[name])
+    return grey_column(label, 9, Look.SCORE, value, _ABOUT_DOCUMENTS[name])
 
 
 def _correct_docs(result: CaseResult) -> Value:
@@ -329,11 +326,8 @@ def retrieval_columns(facts: RunFacts) -> list[Column[_RetrievalLine]]:
     """The columns of a table with one row per bot."""
 
     def measure(name: str) -> Column[_RetrievalLine]:
-        def cell(line: _RetrievalLine) -> Cell:
-            mean = line[1].means[name]
-            return Cell(mean, Look.NOT_APPLICABLE if mean is None else Look.RQS)
-
-        return Column(_MEAN_HEADERS.get(name, label_of(name)), 10, cell, about=_ABOUT_MEANS.get(name, ""))
+        header, about = _MEAN_HEADERS.get(name, label_of(name)), _ABOUT_MEANS.get(name, "")
+        return grey_column(header, 10, Look.RQS, lambda line: line[1].means[name], about)
 
     return [
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line[0]),

@@ -1,7 +1,7 @@
 """What a comparison of two judges shows: the columns of its tables, and sentences for box, page and terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Score
@@ -66,19 +66,21 @@ class _DecisionLine(NamedTuple):
     decisions: Decisions
 
 
-def _decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionLine]], list[_DecisionLine]]:
-    """Columns and lines: one line per decision, the case as a whole first."""
-    lines = [_DecisionLine("Case as a whole", (None, None), comparison.overall)]
-    lines += [
-        _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
-        for line in comparison.measures
-        if line.decisions
-    ]
+def _decision_lines(comparison: JudgeComparison) -> Iterator[_DecisionLine]:
+    """One per decision, the case as a whole first."""
+    yield _DecisionLine("Case as a whole", (None, None), comparison.overall)
+    for line in comparison.measures:
+        if line.decisions:
+            yield _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
+
+
+def _decision_columns() -> list[Column[_DecisionLine]]:
+    """The columns of a table with one row per decision."""
 
     def count(header: str, name: str) -> Column[_DecisionLine]:
         return plain_column(header, 8, Look.COUNT, lambda line: getattr(line.decisions, name))
 
-    columns: list[Column[_DecisionLine]] = [
+    return [
         plain_column("Decision", 20, Look.NAME, lambda line: line.label, _ABOUT_CASE),
         plain_column("Cases", 8, Look.COUNT, lambda line: line.decisions.kappa.count, _ABOUT_DECIDED),
         plain_column("Threshold A", 10, Look.SCORE, lambda line: line.thresholds[0], _ABOUT_THRESHOLD),
@@ -94,7 +96,6 @@ def _decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionL
             "Kappa", 9, Look.SCORE, lambda line: line.decisions.kappa.interval, _ABOUT_KAPPA_LIMITS
         ),
     ]
-    return columns, lines
 
 
 def _spearman(line: MeasureComparison) -> float | None:
@@ -172,22 +173,22 @@ class _JudgeFact(NamedTuple):
     b: Value
 
 
-def judge_table(comparison: JudgeComparison, runs: Runs) -> tuple[list[Column[_JudgeFact]], list[_JudgeFact]]:
-    """Columns and lines: who judged, how much was scored, and what it took."""
+def _judge_columns(runs: Runs) -> list[Column[_JudgeFact]]:
+    """The columns of a table with what is known of both judges."""
     a, b = runs
-    columns: list[Column[_JudgeFact]] = [
+    return [
         plain_column("Fact", 34, Look.WORD, lambda line: line.what),
         Column(f"A: {shorten(a.name, 60)}", 60, lambda line: _fact_cell(line.a), Look.HEADER),
         Column(f"B: {shorten(b.name, 60)}", 60, lambda line: _fact_cell(line.b), Look.HEADER),
     ]
-    return columns, _judge_facts(comparison, runs)
 
 
 def _fact_cell(value: Value) -> Cell:
     return Cell(value, Look.COUNT if isinstance(value, int) else Look.TEXT)
 
 
-def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
+def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
+    """Who judged, how much was scored, and what it took."""
     failures = [
         sum((Counter(each.failures) for each in judges), Counter[str]())
         for judges in zip(
@@ -199,8 +200,7 @@ def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
     passed = comparison.overall.both_pass
     a, b = runs
 
-    def both(what: str, value: object) -> _JudgeFact:
-        assert callable(value)  # noqa: S101 - always a lambda
+    def both(what: str, value: Callable[[JudgeRun], Value]) -> _JudgeFact:
         return _JudgeFact(what, value(a), value(b))
 
     return [
@@ -528,14 +528,14 @@ JUDGE_TABLES = (
     _table(
         "Decisions",
         PagePart(title="Decisions"),
-        columns=lambda judges: _decision_table(judges.comparison)[0],
-        lines=lambda judges: _decision_table(judges.comparison)[1],
+        columns=lambda judges: _decision_columns(),
+        lines=lambda judges: _decision_lines(judges.comparison),
     ),
     _table(
         "Judges",
         PagePart(title="Judges", rank=3),
-        columns=lambda judges: judge_table(*judges)[0],
-        lines=lambda judges: judge_table(*judges)[1],
+        columns=lambda judges: _judge_columns(judges.runs),
+        lines=lambda judges: judge_facts(*judges),
         line_height=2 * LINE_HEIGHT,
     ),
     _table(

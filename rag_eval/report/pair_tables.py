@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict
+from rag_eval.records import MATCHING, CaseResult, Outcome, PairVerdict, RunFacts
 from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.report.worksheet import CASE_SHEET, fits_sheet
@@ -15,7 +15,6 @@ from rag_eval.results.paired import consensus
 from rag_eval.results.verdict import preference_words, strength_words, trust_words
 
 if TYPE_CHECKING:
-    from rag_eval.records import RunFacts
     from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
     from rag_eval.results.labelled_pairs import LabelledPair
 
@@ -139,7 +138,7 @@ class _PairLine:
     """Its line on the sheet of the cases, if all of them have one."""
 
 
-def case_pair_columns(facts: "RunFacts") -> list[Column[_PairLine]]:
+def case_pair_columns(facts: RunFacts) -> list[Column[_PairLine]]:
     return [
         Column("Row", 8, _row_cell, about=_ABOUT_ROW),
         plain_column("Query", 40, Look.TEXT, lambda line: line.result.case.query),
@@ -169,7 +168,7 @@ def case_pair_columns(facts: "RunFacts") -> list[Column[_PairLine]]:
     ]
 
 
-def case_pair_lines(facts: "RunFacts") -> Callable[[CaseResult | None], Iterable[_PairLine]]:
+def case_pair_lines(facts: RunFacts) -> Callable[[CaseResult | None], Iterable[_PairLine]]:
     fits, line = fits_sheet(facts), count(1)
 
     def lines(result: CaseResult | None) -> Iterator[_PairLine]:

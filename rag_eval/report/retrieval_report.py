@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from rag_eval.errors import InputError
-from rag_eval.report.column import AnyTable, Cell, Column, ReportTable
+from rag_eval.report.column import (
+    AnyTable,
+    Cell,
+    Column,
+    ReportTable,
+    grey_column,
+    grey_without,
+    plain_column,
+)
 from rag_eval.report.styles import Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
@@ -163,34 +171,29 @@ def _write_workbook(target: Path, cutoffs: tuple[int, ...], score: _Score) -> tu
 
 def _query_columns(cutoffs: tuple[int, ...]) -> list[Column[RetrievalScores]]:
     def measure(name: str) -> Column[RetrievalScores]:
-        return Column(label_of(name), 10.5, lambda scores: _measure_cell(scores.values(cutoffs)[name]))
-
-    def count(header: str, value: Callable[[RetrievalScores], int | None]) -> Column[RetrievalScores]:
-        return Column(header, 10.5, lambda scores: Cell(value(scores), Look.COUNT))
+        return grey_column(label_of(name), 10.5, Look.SCORE, lambda scores: scores.values(cutoffs)[name])
 
     return [
-        Column("Query ID", 40, lambda scores: Cell(scores.qid, Look.NAME), Look.HEADER),
+        plain_column("Query ID", 40, Look.NAME, lambda scores: scores.qid),
         *(measure(name) for name in RetrievalScores.of("", (), ()).values(cutoffs)),
-        count("Retrieved Docs", lambda scores: scores.retrieved_docs_count),
-        count("Gold Docs", lambda scores: scores.gold_docs_count),
-        count("Correct Docs", lambda scores: scores.correct_docs_count),
-        count("First Hit at Rank", lambda scores: next(iter(scores.hit_ranks), None)),
+        plain_column("Retrieved Docs", 10.5, Look.COUNT, lambda scores: scores.retrieved_docs_count),
+        plain_column("Gold Docs", 10.5, Look.COUNT, lambda scores: scores.gold_docs_count),
+        plain_column("Correct Docs", 10.5, Look.COUNT, lambda scores: scores.correct_docs_count),
+        plain_column(
+            "First Hit at Rank", 10.5, Look.COUNT, lambda scores: next(iter(scores.hit_ranks), None)
+        ),
         Column("Has Result?", 9, lambda scores: Cell("YES" if scores.has_result else "NO", Look.WORD)),
     ]
-
-
-def _measure_cell(value: float | None) -> Cell:
-    return Cell(None, Look.NOT_APPLICABLE) if value is None else Cell(value, Look.SCORE)
 
 
 _SummaryItem = tuple[str, Cell, Cell, str]
 """Name of a measure or count, its mean, its number of queries, and examples of query ids."""
 
 _SUMMARY_COLUMNS: Sequence[Column[_SummaryItem]] = (
-    Column("Measure", 52, lambda item: Cell(item[0], Look.WORD), Look.HEADER),
+    plain_column("Measure", 52, Look.WORD, lambda item: item[0]),
     Column("Mean", 10, lambda item: item[1]),
     Column("Queries", 10, lambda item: item[2]),
-    Column("Examples", 70, lambda item: Cell(item[3], Look.TEXT), Look.HEADER),
+    plain_column("Examples", 70, Look.TEXT, lambda item: item[3]),
 )
 
 
@@ -203,7 +206,7 @@ class _Finished(NamedTuple):
 def _summary_items(finished: _Finished) -> Iterator[_SummaryItem]:
     summary, left_out = finished
     for name, mean in summary.means.items():
-        yield label_of(name), _measure_cell(mean), Cell(summary.scored, Look.COUNT), ""
+        yield label_of(name), grey_without(mean, Look.SCORE), Cell(summary.scored, Look.COUNT), ""
     nothing = Cell(None, Look.WORD)
     for what, ids in _counts(summary):
         yield what, nothing, Cell(ids.count, Look.COUNT), _examples(ids)
