@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult
-from rag_eval.evaluators.chunk_recall import ContextRecallResult
+from rag_eval.evaluators.ready_made import ChunkPrecisionResult, ContextRecallResult
 from rag_eval.judge.batches.lines import request_line
 from rag_eval.judge.batches.outbox import BatchLimits
 from rag_eval.judge.budget import Price

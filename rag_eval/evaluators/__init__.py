@@ -1,7 +1,6 @@
 """Evaluators that ask a judge about numbered chunks and get a validated result, from Python."""
 
 from rag_eval.evaluators import base
-from rag_eval.evaluators.answer_relevance import AnswerRelevance, AnswerRelevanceResult, QuestionPart
 from rag_eval.evaluators.base import (
     ChunkBinaryScore,
     ChunkGraded,
@@ -11,9 +10,20 @@ from rag_eval.evaluators.base import (
     ContextValidationMixin,
     MissingChunkWarning,
 )
-from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkPrecisionResult, ChunkRelevance
-from rag_eval.evaluators.chunk_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
-from rag_eval.evaluators.faithfulness import Faithfulness, FaithfulnessResult, StatementEvaluation
+from rag_eval.evaluators.ready_made import (
+    AnswerRelevance,
+    AnswerRelevanceResult,
+    ChunkPrecision,
+    ChunkPrecisionResult,
+    ChunkRecallEvaluation,
+    ChunkRelevance,
+    ContextRecall,
+    ContextRecallResult,
+    Faithfulness,
+    FaithfulnessResult,
+    QuestionPart,
+    StatementEvaluation,
+)
 from rag_eval.evaluators.report_metrics import as_metric
 
 __all__ = [

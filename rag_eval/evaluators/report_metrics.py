@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from rag_eval.evaluators.base import ContextEvaluation, Result
-from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkRelevance
-from rag_eval.evaluators.chunk_recall import ChunkRecallEvaluation, ContextRecall
+from rag_eval.evaluators.ready_made import (
+    ChunkPrecision,
+    ChunkRecallEvaluation,
+    ChunkRelevance,
+    ContextRecall,
+)
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import Case, Evidence, Score
 
