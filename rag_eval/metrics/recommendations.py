@@ -48,9 +48,7 @@ class LlmAdviser:
         self._bundle = _TASK.bundle()
 
     async def advise(self, result: CaseResult) -> str:
-        if FailureMode.NOT_JUDGED in result.failure_modes:
-            return advice_by_rule(result, {})
-        if not _leaves_room(result, ROOMY_LIMITS):
+        if FailureMode.NOT_JUDGED in result.failure_modes or not _leaves_room(result, ROOMY_LIMITS):
             return advice_by_rule(result, {})
         try:
             reply = await _TASK.call(_described(result), self._bundle)

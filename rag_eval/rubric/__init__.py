@@ -1,6 +1,6 @@
 """Pass/fail rubrics: sets of yes/no criteria, their results, and how well two raters agree on them.
 
-criteria  ->  markdown, alignment  ->  definition: a rubric and its results  ->  file, ratings
+alignment  ->  definition: a rubric, its results and both as Markdown  ->  file, ratings
 """
 
 from rag_eval.rubric.alignment import Agreement, AlignmentReport, CriterionAlignment

@@ -105,7 +105,7 @@ class EvaluationRubric(BaseModel):
 
     def to_prompt_text(self) -> str:
         """The rubric as Markdown for a judge's prompt."""
-        return _prompt_text(self)
+        return "\n\n".join(_prompt_blocks(self))
 
     def to_json_schema(self) -> dict[str, Any]:
         """JSON Schema of a result: a boolean for each metric, and an optional explanation of it."""
@@ -169,7 +169,8 @@ class EvaluationRubric(BaseModel):
     ) -> str:
         """The result as Markdown, with the explanations of `reasoning` by metric id."""
         heading = f"Evaluation Report: {self.rubric_id}" if title is None else title
-        return _report_text(self, _read_verdicts(self, result), reasoning or {}, heading)
+        blocks = _report_blocks(self, _read_verdicts(self, result), reasoning or {}, heading)
+        return "\n\n".join(blocks)
 
     def calculate_alignment(
         self, results_a: BaseModel | Sequence[BaseModel], results_b: BaseModel | Sequence[BaseModel]
@@ -416,22 +417,7 @@ def _own_result(rubric: EvaluationRubric, place: str, result: object) -> Evaluat
     return result
 
 
-def _prompt_text(rubric: "EvaluationRubric") -> str:
-    """The rubric as Markdown for a judge's prompt."""
-    return "\n\n".join(_prompt_blocks(rubric))
-
-
-def _report_text(
-    rubric: "EvaluationRubric",
-    verdicts: Mapping[str, bool],
-    reasoning: Mapping[str, str | None],
-    heading: str,
-) -> str:
-    """A result as Markdown, under a heading; `reasoning` has explanations by metric id."""
-    return "\n\n".join(_report_blocks(rubric, verdicts, reasoning, heading))
-
-
-def _prompt_blocks(rubric: "EvaluationRubric") -> Iterator[str]:
+def _prompt_blocks(rubric: EvaluationRubric) -> Iterator[str]:
     mandatory, cumulative = rubric.mandatory_metrics, rubric.cumulative_metrics
     instructions = [
         "## Instructions",
@@ -455,7 +441,7 @@ def _prompt_list(metrics: Iterable[MetricDefinition]) -> str:
 
 
 def _report_blocks(
-    rubric: "EvaluationRubric",
+    rubric: EvaluationRubric,
     verdicts: Mapping[str, bool],
     reasoning: Mapping[str, str | None],
     heading: str,
@@ -478,7 +464,7 @@ def _report_blocks(
     yield from _requirement_blocks(rubric, verdicts)
 
 
-def _requirement_blocks(rubric: "EvaluationRubric", verdicts: Mapping[str, bool]) -> Iterator[str]:
+def _requirement_blocks(rubric: EvaluationRubric, verdicts: Mapping[str, bool]) -> Iterator[str]:
     if mandatory := rubric.mandatory_metrics:
         marks = [f"  {_mark(verdicts[metric.id])} {metric.id}" for metric in mandatory]
         yield "\n".join(["**Mandatory criteria (ALL must pass):**", *marks])
