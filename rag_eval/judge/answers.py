@@ -25,7 +25,7 @@ from rag_eval.judge.quota import asked_wait
 
 def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:
     """The fault behind an HTTP status other than 2xx. `path` is where the request went, for the message."""
-    refusal = _Refusal(status, headers, path, ErrorBody.parse(body))
+    refusal = _Refusal(status, headers, path, _ErrorBody.parse(body))
     if 300 <= status < 400:
         return refusal.fault(
             Action.STOP,
@@ -214,7 +214,7 @@ class _Refusal:
     status: int
     headers: Mapping[str, str]
     path: str
-    error: "ErrorBody"
+    error: "_ErrorBody"
 
     def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
         return Fault(action, code, f"{self.heading()}: {advice}", **more)
@@ -238,7 +238,7 @@ _STATUSES_OF_A_PLACE = frozenset({301, 302, 303, 307, 308, 400, 404, 405, 410})
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorBody:
+class _ErrorBody:
     """What can be made out of an error body; servers wrap it in `error`, or do not, or send no JSON at all."""
 
     code: str = ""
@@ -258,7 +258,7 @@ class ErrorBody:
     """Tokens that were wanted for the reply, if that is told apart."""
 
     @classmethod
-    def parse(cls, body: str) -> "ErrorBody":
+    def parse(cls, body: str) -> "_ErrorBody":
         try:
             return cls.of(json.loads(body))
         except (ValueError, RecursionError):
@@ -266,7 +266,7 @@ class ErrorBody:
             return cls(message=_TAG.sub(" ", shown[:5000]), is_page=body.lstrip()[:1] == "<")
 
     @classmethod
-    def of(cls, document: Any) -> "ErrorBody":
+    def of(cls, document: Any) -> "_ErrorBody":
         if isinstance(document, list) and document and isinstance(document[0], dict):
             document = document[0]  # Gemini's come in a list
         error = mapping(document).get("error") or document
@@ -446,7 +446,7 @@ def read_body(body: str) -> Completion | Fault:
     choices, usage = answer.get("choices"), mapping(answer.get("usage"))
     first = next(iter(choices), None) if isinstance(choices, list) else None
     if not isinstance(first, dict):
-        error = ErrorBody.of(document)
+        error = _ErrorBody.of(document)
         status = 400 if error.exceeds_context else error.status
         if not choices and status:
             return read_status(status, {}, body)  # some servers say 200 to everything
@@ -544,7 +544,7 @@ _BROKEN_OFF = {"error", "network_error", "insufficient_system_resource"}
 
 def _broken_off(document: Mapping[str, Any], finish: str, tokens: Tokens) -> Fault:
     """What its error says, if that is a refusal; else a failure of the server, whatever was written until then."""
-    error = ErrorBody.of(document)
+    error = _ErrorBody.of(document)
     if error.status:
         fault = read_status(error.status, {}, json.dumps(document))
     else:

@@ -193,7 +193,7 @@ PREFERENCES = ("first bot", "tie", "other bot")
 
 
 @dataclass(frozen=True, slots=True)
-class PreferenceComparison:
+class _PreferenceComparison:
     """What both judges prefer of the same pairs of responses."""
 
     counts: Mapping[str, Mapping[str, int]]
@@ -227,7 +227,7 @@ class JudgeComparison:
     """By measure, the largest first, the number of each is limited."""
     scores: Mapping[str, _PairedScores] = field(repr=False)
     """By measure."""
-    preferences: PreferenceComparison | None
+    preferences: _PreferenceComparison | None
     """None without a head-to-head comparison."""
 
 
@@ -327,12 +327,12 @@ class JudgeComparisonTally:
             self._preferred[place].append(PREFERENCES[1 - int(pair.value or 0)])
             self._flips[place] += pair.is_flipped
 
-    def _preferences(self) -> PreferenceComparison | None:
+    def _preferences(self) -> _PreferenceComparison | None:
         a, b = self._preferred
         if not a and not self._failed_pairs:
             return None
         found = Counter(zip(a, b, strict=True))
-        return PreferenceComparison(
+        return _PreferenceComparison(
             counts={one: {other: found[one, other] for other in PREFERENCES} for one in PREFERENCES},
             kappa=cohen_kappa(a, b, categories=PREFERENCES),
             flips=(self._flips[0], self._flips[1]),

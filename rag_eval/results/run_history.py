@@ -61,7 +61,7 @@ _LONGEST_ROW = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpentOfRun:
+class _SpentOfRun:
     """What a bot spent on its responses, in the unit of the run; see `summary.Spent`."""
 
     count: int
@@ -72,7 +72,7 @@ class SpentOfRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BotOfRun:
+class _BotOfRun:
     """What a run found out about one bot, over all the bot's own cases."""
 
     bot: str
@@ -86,7 +86,7 @@ class BotOfRun:
     """Queries that were judged in full: the whole that shares of failures refer to."""
     failure_modes: Mapping[FailureMode, int]
     """Of these queries."""
-    spent: Mapping[str, SpentOfRun]
+    spent: Mapping[str, _SpentOfRun]
     """By names of SPENT_LABELS."""
 
     @property
@@ -137,7 +137,7 @@ _MIRRORED = {PREFERRED: NOT_PREFERRED, NOT_PREFERRED: PREFERRED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRun:
+class _HistoryRun:
     """One line of the history: all that a run leaves of itself besides its values by case."""
 
     format: int = FORMAT
@@ -154,7 +154,7 @@ class HistoryRun:
     metrics: tuple[str, ...]
     weights: Mapping[str, float]
     rows: int
-    bots: tuple[BotOfRun, ...]
+    bots: tuple[_BotOfRun, ...]
     cost: float | None = None
     currency: str = ""
     seconds: float = 0.0
@@ -177,7 +177,7 @@ class HistoryRun:
         """As this bot sees them."""
         return [pair.seen_from(bot) for pair in self.pairs if bot in (pair.one, pair.other)]
 
-    def unlike(self, other: "HistoryRun | RunFacts") -> tuple[str, ...]:
+    def unlike(self, other: "_HistoryRun | RunFacts") -> tuple[str, ...]:
         """What makes the means of two runs incomparable, whatever the bots answered; empty if nothing does."""
         pairs = {
             "judge": (self.judge, other.judge),
@@ -195,16 +195,16 @@ class History:
     """The runs of a folder in the order of time."""
 
     folder: Path
-    runs: tuple[HistoryRun, ...] = ()
+    runs: tuple[_HistoryRun, ...] = ()
     damaged: tuple[str, ...] = ()
     """Lines that could not be read, one sentence each."""
 
-    def last_like(self, run: "HistoryRun | RunFacts") -> HistoryRun | None:
+    def last_like(self, run: "_HistoryRun | RunFacts") -> _HistoryRun | None:
         """The last complete run that can be compared with this one and began before it; None if there is none."""
         earlier = (each for each in reversed(self.runs) if each.started < run.started and not each.partial)
         return next((each for each in earlier if not each.unlike(run)), None)
 
-    def past_run(self, run: HistoryRun) -> PastRun | None:
+    def past_run(self, run: _HistoryRun) -> PastRun | None:
         """The values of a run by case; None if their file is missing. Raises InputError if it is damaged."""
         try:
             cases = list(self._cases(run))
@@ -214,7 +214,7 @@ class History:
         values = {key: values for key, (_, values) in zip(keys, cases, strict=True)}
         return PastRun(name_of(run), values, run.judge, is_hashed=True, spent_units=run.spent_units)
 
-    def _cases(self, run: HistoryRun) -> Iterator[tuple[tuple[str, str, str], Mapping[str, float]]]:
+    def _cases(self, run: _HistoryRun) -> Iterator[tuple[tuple[str, str, str], Mapping[str, float]]]:
         """Raises FileNotFoundError, and InputError for a file that is not as the run left it."""
         path = cases_path(self.folder, run.id)
         cases = sum(bot.queries for bot in run.bots)
@@ -246,7 +246,7 @@ def read_history(folder: Path) -> History:
         raise InputError(f"{folder}: is a file; --history names a folder")
     if not path.exists():
         return History(folder)
-    runs: dict[tuple[str, datetime], HistoryRun] = {}
+    runs: dict[tuple[str, datetime], _HistoryRun] = {}
     damaged = []
     try:
         with path.open("rb") as file:
@@ -263,7 +263,7 @@ def read_history(folder: Path) -> History:
     return History(folder, tuple(sorted(runs.values(), key=lambda run: run.started)), tuple(damaged))
 
 
-def run_line(run: HistoryRun) -> str:
+def run_line(run: _HistoryRun) -> str:
     """The run as a line of history.jsonl, without the line's end."""
     plain = _adapter().dump_python(run, mode="json", exclude=None if run.pairs else {"pairs", "pair_judge"})
     return json.dumps(plain, allow_nan=False)
@@ -277,10 +277,10 @@ def run_of(
     findings: "Findings",
     since: str = "",
     pair_judge: str = "",
-) -> HistoryRun:
+) -> _HistoryRun:
     """The line of a run that has ended. `facts` are those of its end, `since` is the id of the run before, `pair_judge`
     who compared responses in pairs."""
-    return HistoryRun(
+    return _HistoryRun(
         id=run_id,
         started=facts.started,
         input_name=facts.input_name,
@@ -334,15 +334,15 @@ def case_row(result: CaseResult) -> Sequence[str]:
     ]
 
 
-def name_of(run: HistoryRun) -> str:
+def name_of(run: _HistoryRun) -> str:
     """How a reader knows the run."""
     return f"the run of {run.started:%Y-%m-%d %H:%M}"
 
 
-def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
+def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> _BotOfRun:
     interval = findings.own[bot.bot]
     toxicity = {TOXICITY: bot.toxicity} if TOXICITY in facts.metrics else {}
-    return BotOfRun(
+    return _BotOfRun(
         bot=bot.bot,
         rqs=bot.rqs,
         interval=_limits(interval),
@@ -351,7 +351,7 @@ def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
         judged=bot.judged_queries,
         failure_modes=bot.full_modes,
         spent={
-            name: SpentOfRun(count=its.count, mean=its.mean, total=its.total, median=its.median, p95=its.p95)
+            name: _SpentOfRun(count=its.count, mean=its.mean, total=its.total, median=its.median, p95=its.p95)
             for name, its in bot.spent.items()
         },
     )
@@ -466,7 +466,7 @@ def _bounded_lines(file: Any) -> Iterator[bytes]:
             line = file.readline(_LONGEST_LINE)
 
 
-def _run_of(line: bytes) -> HistoryRun:
+def _run_of(line: bytes) -> _HistoryRun:
     """Raises ValueError for anything that is no sound run."""
     document = json.loads(line, parse_constant=_refuse, parse_float=_bounded(float), parse_int=_bounded(int))
     if not isinstance(document, dict):
@@ -497,7 +497,7 @@ def _run_of(line: bytes) -> HistoryRun:
     return run
 
 
-def _check_spent(bot: BotOfRun, run: HistoryRun) -> None:
+def _check_spent(bot: _BotOfRun, run: _HistoryRun) -> None:
     if any(name not in SPENT_LABELS or name not in run.spent_units for name in bot.spent):
         raise ValueError("it has amounts of something else than latency and cost")
     amounts = (number for its in bot.spent.values() for number in (its.mean, its.total, its.median, its.p95))
@@ -505,7 +505,7 @@ def _check_spent(bot: BotOfRun, run: HistoryRun) -> None:
         raise ValueError("a latency or a cost is below 0")
 
 
-def _check_pairs(run: HistoryRun) -> None:
+def _check_pairs(run: _HistoryRun) -> None:
     rates = [
         rate for pair in run.pairs for rate in (pair.win_rate, *(pair.interval or ())) if rate is not None
     ]
@@ -554,10 +554,10 @@ def _reason(error: Exception) -> str:
 
 
 @cache
-def _adapter() -> "TypeAdapter[HistoryRun]":
+def _adapter() -> "TypeAdapter[_HistoryRun]":
     from pydantic import TypeAdapter
 
-    return TypeAdapter(HistoryRun)
+    return TypeAdapter(_HistoryRun)
 
 
 # For readers
@@ -567,8 +567,8 @@ def _adapter() -> "TypeAdapter[HistoryRun]":
 class BotInTime:
     """One bot in one run, next to the same bot in the run before."""
 
-    run: HistoryRun
-    bot: BotOfRun
+    run: _HistoryRun
+    bot: _BotOfRun
     segment: int
     """Counted from 0 for each bot. Only means of one segment are comparable, so only they are connected."""
     verdict: str
@@ -632,7 +632,7 @@ def _then_and_now(change: PairedMeans) -> str:
     return f"{decimals(change.before, digits)} then, {decimals(change.now, digits)} now"
 
 
-def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun) -> BotInTime:
+def _after(before: BotInTime | None, run: _HistoryRun, bot: _BotOfRun) -> BotInTime:
     segment = before.segment if before else 0
     if run.partial:
         return BotInTime(run, bot, segment + 1, "partial run")

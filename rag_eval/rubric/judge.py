@@ -120,7 +120,7 @@ def _keys(count: int) -> list[str]:
     return [f"c{number}" for number in range(1, count + 1)]
 
 
-class RubricReply(BaseModel):
+class _RubricReply(BaseModel):
     model_config = _Answer.model_config
 
     @classmethod
@@ -130,7 +130,7 @@ class RubricReply(BaseModel):
 
 
 @cache
-def _reply_type(count: int) -> type[RubricReply]:
+def _reply_type(count: int) -> type[_RubricReply]:
     """A reply with an answer for each of so many criteria, no more and no fewer."""
     fields: dict[str, Any] = dict.fromkeys(_keys(count), (_Answer, ...))
-    return create_model(f"RubricReply{count}", __base__=RubricReply, **fields)
+    return create_model(f"RubricReply{count}", __base__=_RubricReply, **fields)

@@ -33,7 +33,7 @@ _Value = tuple[str, object]
 """A dimension, such as "mass", and the value in it."""
 
 
-class Amount(NamedTuple):
+class _AmountInText(NamedTuple):
     """An expression of a text, in normal form, and what it may mean."""
 
     text: str
@@ -41,7 +41,7 @@ class Amount(NamedTuple):
 
 
 @lru_cache(maxsize=64)  # the chunks of a row, for each of its bots, and sentences of them
-def amounts(text: str) -> tuple[Amount, ...]:
+def amounts(text: str) -> tuple[_AmountInText, ...]:
     """Those of a text, which may overlap: "3 kg" is a mass, and "3" is a number."""
     if not may_have_amount(text) and not may_have_rank(text):  # a tenth of the time of the rest
         return ()
@@ -57,9 +57,9 @@ def amounts(text: str) -> tuple[Amount, ...]:
             first = numbered.get(match.start())  # a lookbehind instead would take most of the time
             if first is not None and (values := frozenset(values_of(match))):
                 behind = bisect_left(starts, match.end())
-                found.append(Amount(normal[places[first][0] : places[behind - 1][1]], values))
+                found.append(_AmountInText(normal[places[first][0] : places[behind - 1][1]], values))
     if not text.isascii():
-        found += [Amount(normalise(sign), _SHARE_SIGNS[sign]) for sign in _LONE_SIGN.findall(text)]
+        found += [_AmountInText(normalise(sign), _SHARE_SIGNS[sign]) for sign in _LONE_SIGN.findall(text)]
     return tuple(found)
 
 
@@ -102,7 +102,7 @@ def in_other_units(text: str, others: Sequence[str]) -> frozenset[str]:
     )
 
 
-def _has_other_unit_everywhere(amount: Amount, number: str, listed: Sequence[Amount]) -> bool:
+def _has_other_unit_everywhere(amount: _AmountInText, number: str, listed: Sequence[_AmountInText]) -> bool:
     """Whether the number is among the listed amounts, and nowhere without a unit that is surely another one.
 
     A single letter may be short for a unit of another dimension: "5 m" for minutes.
@@ -114,13 +114,13 @@ def _has_other_unit_everywhere(amount: Amount, number: str, listed: Sequence[Amo
     return 0 < n_places <= len(measured)
 
 
-def _measured_number(amount: Amount) -> str:
+def _measured_number(amount: _AmountInText) -> str:
     """The number of an amount that has a unit; empty for any other, and for one of several numbers."""
     found = numbers(_stems(amount.text)) if _dimensions(amount) & _WITH_UNITS else []
     return found[0] if len(found) == 1 else ""
 
 
-def _dimensions(amount: Amount) -> AbstractSet[str]:
+def _dimensions(amount: _AmountInText) -> AbstractSet[str]:
     return {dimension for dimension, _ in amount.values}
 
 
@@ -206,7 +206,7 @@ def differ(text: str, other: str) -> bool:
     return not shared <= equal
 
 
-def _all_values(listed: Iterable[Amount]) -> frozenset[_Value]:
+def _all_values(listed: Iterable[_AmountInText]) -> frozenset[_Value]:
     return frozenset(chain.from_iterable(each.values for each in listed))
 
 

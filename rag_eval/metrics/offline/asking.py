@@ -388,12 +388,12 @@ def polar_stems(query: str) -> AbstractSet[str]:
         return frozenset()
     small = small_words_of(in_order)
     if not asked.isascii():
-        own = set(words(without_unspaced_modals(asked))) - WITHOUT or own
+        own = set(words(_without_unspaced_modals(asked))) - WITHOUT or own
     small |= STOP_WORDS | OPENING_YES_OR_NO
     return frozenset(stem(word) for word in own if word not in small)
 
 
-def without_unspaced_modals(query: str) -> str:
+def _without_unspaced_modals(query: str) -> str:
     """What a query for yes or no in Chinese or Japanese is about: 宠物 of 可以带宠物吗; any other as it is."""
     if not _UNSPACED_POLAR.search(query):
         return query
