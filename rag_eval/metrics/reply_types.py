@@ -207,9 +207,9 @@ class _Numbered(StrictReply):
 
     @model_validator(mode="after")
     def _one_for_each_position(self, info: ValidationInfo) -> Self:
-        expected = _expected(info, "positions")
+        expected = (info.context or {}).get("positions")
         found = sorted(item.position for item in self.items)
-        if expected is not None and found != list(range(1, expected + 1)):
+        if isinstance(expected, int) and found != list(range(1, expected + 1)):
             raise incomplete(f"expected one entry for each position from 1 to {expected}")
         return self
 
@@ -233,13 +233,9 @@ class Advices(_Numbered):
 
 
 def _positions(about: Mapping[str, object]) -> range:
-    return range(1, _number_of(about, "positions") + 1)
-
-
-def _number_of(about: Mapping[str, object], what: str) -> int:
-    """1 when it is not known."""
-    known = about.get(what)
-    return known if isinstance(known, int) else 1
+    """One when their number is not known."""
+    count = about.get("positions")
+    return range(1, count + 1 if isinstance(count, int) else 2)
 
 
 def _sent(about: Mapping[str, object], what: str) -> list[str]:
@@ -250,11 +246,6 @@ def _sent(about: Mapping[str, object], what: str) -> list[str]:
 
 def _sentences_of(about: Mapping[str, object]) -> list[str]:
     return sentences(str(about.get("text") or "")) or ["-"]
-
-
-def _expected(info: ValidationInfo, what: str) -> int | None:
-    count = (info.context or {}).get(what)
-    return count if isinstance(count, int) else None
 
 
 def _statements(info: ValidationInfo, what: str) -> Sequence[str]:
