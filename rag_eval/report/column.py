@@ -149,6 +149,13 @@ def plain_column(
     )
 
 
+def narrow_column(
+    header: str, look: Look, value: Callable[[Item], Value], about: str = "", *, is_folded: bool = False
+) -> Column[Item]:
+    """A plain column as wide as a number."""
+    return plain_column(header, NUMBER_WIDTH, look, value, about, is_folded=is_folded)
+
+
 def grey_column(
     header: str, width: float, look: Look, value: Callable[[Item], float | None], about: str = ""
 ) -> Column[Item]:

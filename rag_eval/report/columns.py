@@ -26,6 +26,7 @@ from rag_eval.report.column import (
     look_of,
     mean_column,
     name_width,
+    narrow_column,
     plain_column,
     switched_off,
 )
@@ -70,48 +71,25 @@ def case_columns(
         Column("RQS", NUMBER_WIDTH, _rqs_cell, about=_ABOUT_RQS),
         *(_score(metric, facts) for metric in METRICS.values()),
         _toxicity(facts),
-        plain_column(
-            "Toxic?",
-            NUMBER_WIDTH,
-            Look.WORD,
-            lambda result: _is_toxic(result, facts.toxicity_threshold),
-            is_folded=True,
+        narrow_column(
+            "Toxic?", Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold), is_folded=True
         ),
     ]
     if facts.diagnostics:
         columns += [
-            plain_column("Empty Context?", NUMBER_WIDTH, Look.WORD, _is_context_empty, is_folded=True),
-            plain_column(
-                "Empty Answer?",
-                NUMBER_WIDTH,
-                Look.WORD,
-                lambda result: None if result.case.is_missing else _yes_no(result.case.is_unanswered),
-                is_folded=True,
-            ),
+            narrow_column("Empty Context?", Look.WORD, _is_context_empty, is_folded=True),
+            narrow_column("Empty Answer?", Look.WORD, _is_answer_empty, is_folded=True),
             plain_column(
                 "Failure Mode", 15, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
             ),
             plain_column("Recommendation", 48, Look.TEXT, lambda result: result.recommendation),
         ]
-    columns.append(
-        plain_column(
-            "Row",
-            NUMBER_WIDTH,
-            Look.COUNT,
-            lambda result: result.case.row,
-            "Counted through all files." if facts.sources else "Row number in the input.",
-        )
-    )
+    about_row = "Counted through all files." if facts.sources else "Row number in the input."
+    columns.append(narrow_column("Row", Look.COUNT, lambda result: result.case.row, about_row))
     if facts.sources:
         columns += [
             plain_column("Source", 16, Look.TEXT, lambda result: result.case.source, "File of the row."),
-            plain_column(
-                "Source Row",
-                NUMBER_WIDTH,
-                Look.COUNT,
-                lambda result: result.case.source_row,
-                _ABOUT_SOURCE_ROW,
-            ),
+            narrow_column("Source Row", Look.COUNT, lambda result: result.case.source_row, _ABOUT_SOURCE_ROW),
         ]
     if facts.has_history:
         columns.append(
@@ -126,19 +104,11 @@ def case_columns(
         )
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
-    may_be_flagged = facts.prompts == MAY_BE_INCOMPLETE or not facts.further.keys().isdisjoint(
-        CITATION_LABELS
-    )
+    has_citations = not facts.further.keys().isdisjoint(CITATION_LABELS)
+    may_be_flagged = facts.prompts == MAY_BE_INCOMPLETE or has_citations
     if facts.flags or facts.cut_contexts or facts.head_to_head or may_be_flagged:
-        columns.append(
-            plain_column(
-                "Flags",
-                24,
-                Look.TEXT,
-                lambda result: _flags(result, facts),
-                _ABOUT_FLAGS + _on_citations(facts),
-            )
-        )
+        about = f"{_ABOUT_FLAGS} {_ABOUT_CITATION_FLAGS}" if has_citations else _ABOUT_FLAGS
+        columns.append(plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), about))
     return [*columns, *extra_case_columns(facts)]
 
 
@@ -151,10 +121,6 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     case = result.case.row, result.case.bot
     cut = facts.cut_contexts.get(case)
     return "; ".join((*facts.flags_of(result), *([cut] if cut else [])))
-
-
-def _on_citations(facts: RunFacts) -> str:
-    return "" if facts.further.keys().isdisjoint(CITATION_LABELS) else f" {_ABOUT_CITATION_FLAGS}"
 
 
 _ABOUT_CITATION_FLAGS = "Also: citations of a wrong chunk or of none that exists, and missing citations."
@@ -181,31 +147,23 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
 
     columns: list[Column[BotSummary]] = [
         plain_column("Bot", name_width(facts), Look.NAME, lambda bot: bot.bot),
-        plain_column(
-            "Avg RQS", NUMBER_WIDTH, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."
-        ),
+        narrow_column("Avg RQS", Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."),
         *(
             mean_column(metric, label, facts, _metric_of_bot(metric), lambda bot: bot.rqs)
             for metric, label in METRIC_LABELS.items()
         ),
         mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
         Column("Toxic Queries", NUMBER_WIDTH, _toxic_cell),
-        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.total_queries),
+        narrow_column("Total Queries", Look.COUNT, lambda bot: bot.total_queries),
         modes("Retrieval Failures", NUMBER_WIDTH, FailureMode.RETRIEVAL_FAILURE),
         modes("Hallucinations", 8.5, FailureMode.HALLUCINATION),
         modes("Low Quality", NUMBER_WIDTH, FailureMode.LOW_QUALITY),
-        plain_column("Empty Contexts", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_contexts),
-        plain_column("Empty Answers", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_answers),
-        plain_column(
-            "Scored", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."
-        ),
+        narrow_column("Empty Contexts", Look.COUNT, lambda bot: bot.empty_contexts),
+        narrow_column("Empty Answers", Look.COUNT, lambda bot: bot.empty_answers),
+        narrow_column("Scored", Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
         Column("Not Judged", NUMBER_WIDTH, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
-        plain_column(
-            "Coverage",
-            NUMBER_WIDTH,
-            Look.PERCENT,
-            lambda bot: bot.rqs.coverage,
-            "Scored ÷ (Scored + Not Judged).",
+        narrow_column(
+            "Coverage", Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."
         ),
         *interval_columns(
             "",
@@ -217,25 +175,15 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
     ]
     if judged_in_part:
         columns += [
-            plain_column(
-                "Lowest possible",
-                NUMBER_WIDTH,
-                Look.RQS,
-                lambda bot: _bound(bot.rqs, 0),
-                _ABOUT_BOUNDS.format(0),
+            narrow_column(
+                "Lowest possible", Look.RQS, lambda bot: _bound(bot.rqs, 0), _ABOUT_BOUNDS.format(0)
             ),
-            plain_column(
-                "Highest possible",
-                NUMBER_WIDTH,
-                Look.RQS,
-                lambda bot: _bound(bot.rqs, 1),
-                _ABOUT_BOUNDS.format(1),
+            narrow_column(
+                "Highest possible", Look.RQS, lambda bot: _bound(bot.rqs, 1), _ABOUT_BOUNDS.format(1)
             ),
         ]
     if any(bot.not_asked for bot in summary.bots):
-        columns.append(
-            plain_column("Not Asked", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.not_asked, _ABOUT_NOT_ASKED)
-        )
+        columns.append(narrow_column("Not Asked", Look.COUNT, lambda bot: bot.not_asked, _ABOUT_NOT_ASKED))
     shares = (
         Column(header, NUMBER_WIDTH, _share_of(mode, facts, findings), about=_ABOUT_SHARE, is_folded=True)
         for mode, header in SHARE_HEADERS.items()
@@ -266,14 +214,11 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
     return [
         plain_column("Rank", 5, Look.COUNT, lambda line: line.rank),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
-        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
-        plain_column("RQS StdDev", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
+        narrow_column("Avg RQS", Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
+        narrow_column("RQS StdDev", Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
         *(column for metric in METRIC_LABELS for column in means(metric)),
-        plain_column(
-            "Winner",
-            NUMBER_WIDTH,
-            Look.MARK,
-            lambda line: "★" if line.is_winner and len(summary.bots) > 1 else None,
+        narrow_column(
+            "Winner", Look.MARK, lambda line: "★" if line.is_winner and len(summary.bots) > 1 else None
         ),
         plain_column(
             "Verdict",
@@ -286,7 +231,7 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             "First fix", _VERDICT_WIDTH, lambda line: _fix_cell(line.bot, findings), Look.HEADER, _ABOUT_FIX
         ),
         *interval_columns("", NUMBER_WIDTH, look, lambda line: findings.compared.get(line.bot), about),
-        plain_column("vs Winner", NUMBER_WIDTH, Look.GAP, lambda line: _gap(line.bot, findings), _ABOUT_GAP),
+        narrow_column("vs Winner", Look.GAP, lambda line: _gap(line.bot, findings), _ABOUT_GAP),
         *interval_columns(
             "vs Winner", NUMBER_WIDTH, Look.GAP, lambda line: _gap_interval(line.bot, findings), _ABOUT_GAP
         ),
@@ -371,6 +316,10 @@ def _is_context_empty(result: CaseResult) -> str | None:
     return None if result.case.chunks is None else _yes_no(result.case.has_empty_context)
 
 
+def _is_answer_empty(result: CaseResult) -> str | None:
+    return None if result.case.is_missing else _yes_no(result.case.is_unanswered)
+
+
 def _yes_no(flag: bool) -> str:
     return "YES" if flag else "No"
 
@@ -404,13 +353,8 @@ def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     header = "Faithfulness StdDev"
     if "faithfulness" not in facts.metrics:
         return switched_off(header, is_folded=True)
-    return plain_column(
-        header,
-        NUMBER_WIDTH,
-        Look.SCORE,
-        lambda line: line.metrics["faithfulness"].stdev,
-        _ABOUT_STDEV,
-        is_folded=True,
+    return narrow_column(
+        header, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV, is_folded=True
     )
 
 

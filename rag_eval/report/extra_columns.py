@@ -14,7 +14,6 @@ from rag_eval.records import (
     Score,
 )
 from rag_eval.report.column import (
-    NUMBER_WIDTH,
     Cell,
     Column,
     Value,
@@ -25,6 +24,7 @@ from rag_eval.report.column import (
     mean_cell,
     mean_column,
     name_width,
+    narrow_column,
     plain_column,
 )
 from rag_eval.report.notes import Note, NoteKind, note_on
@@ -368,14 +368,14 @@ def queries(_: RunFacts) -> Callable[[CaseResult | None], Sequence[_Query]]:
 def query_columns(facts: RunFacts) -> list[Column[_Query]]:
     """What the bots share, how far their RQS are apart, and then RQS, failure mode and response of each bot."""
     columns: list[Column[_Query]] = [
-        plain_column("Row", NUMBER_WIDTH, Look.COUNT, lambda query: query[0].case.row),
+        narrow_column("Row", Look.COUNT, lambda query: query[0].case.row),
         plain_column("Query", 28, Look.TEXT, lambda query: query[0].case.query),
         plain_column("Ground Truth", 30, Look.TEXT, lambda query: query[0].case.reference, is_folded=True),
-        plain_column("Bots differ", NUMBER_WIDTH, Look.RQS, _spread, _ABOUT_SPREAD),
+        narrow_column("Bots differ", Look.RQS, _spread, _ABOUT_SPREAD),
     ]
     for bot in facts.bots:
         columns += [
-            plain_column(f"{bot} RQS", NUMBER_WIDTH, Look.RQS, _of(bot, lambda case: case.rqs)),
+            narrow_column(f"{bot} RQS", Look.RQS, _of(bot, lambda case: case.rqs)),
             plain_column(
                 f"{bot} Failure Mode", 15, Look.WORD, _of(bot, lambda case: " | ".join(case.failure_modes))
             ),
@@ -432,10 +432,10 @@ def slice_columns(facts: RunFacts) -> list[Column[_SliceLine]]:
     return [
         plain_column("Slice", 24, Look.NAME, lambda line: line.slice or "(none)"),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.summary.bot),
-        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.summary.rqs.value),
+        narrow_column("Avg RQS", Look.RQS, lambda line: line.summary.rqs.value),
         *(mean(metric, label) for metric, label in METRIC_LABELS.items()),
-        plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
-        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.total_queries),
+        narrow_column("Scored", Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
+        narrow_column("Total Queries", Look.COUNT, lambda line: line.summary.total_queries),
     ]
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS, SPENT_LABELS
 from rag_eval.report.annotations import Stack
 from rag_eval.report.charts import Curve, time_chart
-from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, ReportTable, amount_cell, plain_column
+from rag_eval.report.column import (
+    NUMBER_WIDTH,
+    Cell,
+    Column,
+    ReportTable,
+    amount_cell,
+    narrow_column,
+    plain_column,
+)
 from rag_eval.report.notes import Note
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
@@ -109,22 +117,20 @@ def history_columns(history: History) -> list[Column[BotInTime]]:
     return [
         plain_column("Bot", 20, Look.NAME, lambda line: line.bot.bot),
         plain_column("Run", 16, Look.WORD, lambda line: f"{line.run.started:%Y-%m-%d %H:%M}"),
-        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.bot.rqs.value),
-        plain_column("RQS 95 % low", NUMBER_WIDTH, Look.RQS, _end(0)),
-        plain_column("RQS 95 % high", NUMBER_WIDTH, Look.RQS, _end(1)),
-        plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.rqs.scored, _ABOUT_SCORED),
-        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.queries),
-        plain_column(
-            "Change", NUMBER_WIDTH, Look.GAP, _of_change(lambda change: change.difference), _ABOUT_CHANGE
-        ),
-        plain_column("Queries compared", NUMBER_WIDTH, Look.COUNT, _of_change(lambda change: change.queries)),
+        narrow_column("Avg RQS", Look.RQS, lambda line: line.bot.rqs.value),
+        narrow_column("RQS 95 % low", Look.RQS, _end(0)),
+        narrow_column("RQS 95 % high", Look.RQS, _end(1)),
+        narrow_column("Scored", Look.COUNT, lambda line: line.bot.rqs.scored, _ABOUT_SCORED),
+        narrow_column("Total Queries", Look.COUNT, lambda line: line.bot.queries),
+        narrow_column("Change", Look.GAP, _of_change(lambda change: change.difference), _ABOUT_CHANGE),
+        narrow_column("Queries compared", Look.COUNT, _of_change(lambda change: change.queries)),
         *(
-            plain_column(header, NUMBER_WIDTH, Look.COUNT, _of_change(count), _ABOUT_ONLY)
+            narrow_column(header, Look.COUNT, _of_change(count), _ABOUT_ONLY)
             for header, count in _ONLY.items()
         ),
         plain_column("Since the run before", 34, Look.WORD, lambda line: line.verdict, _ABOUT_VERDICT),
         *(mean(name, label) for name, label in METRIC_LABELS.items()),
-        plain_column("Failures", NUMBER_WIDTH, Look.PERCENT, lambda line: line.bot.failures, _ABOUT_FAILURES),
+        narrow_column("Failures", Look.PERCENT, lambda line: line.bot.failures, _ABOUT_FAILURES),
         *(
             _spent_column(name, history)
             for name in SPENT_LABELS
@@ -133,7 +139,7 @@ def history_columns(history: History) -> list[Column[BotInTime]]:
         *(_PAIR_COLUMNS if any(run.pairs for run in history.runs) else ()),
         plain_column("Judge", 34, Look.NAME, lambda line: line.run.judge),
         plain_column("Input", 24, Look.NAME, lambda line: line.run.input_name),
-        plain_column("Cost", NUMBER_WIDTH, Look.RQS, lambda line: line.run.cost, _ABOUT_COST),
+        narrow_column("Cost", Look.RQS, lambda line: line.run.cost, _ABOUT_COST),
         *(
             Column(header, NUMBER_WIDTH, _for_chart(value), is_hidden=True)
             for header, value in ((_DAY, _day), (_BELOW, _below), (_ABOVE, _above))
