@@ -6,7 +6,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
-from rag_eval.records import TOXICITY
+from rag_eval.records import TOXICITY, RunFacts
 from rag_eval.report.annotations import THRESHOLD_NAMES, Stack
 from rag_eval.report.column import Cell, Column, Item, Place, ReportTable, Source
 from rag_eval.report.notes import Note, SheetNotes, lines_of
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from xlsxwriter.format import Format
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
-
-    from rag_eval.records import RunFacts
 
 CASE_SHEET = "Per-Query Metrics"
 SHEET_ROWS = 1_048_576
@@ -31,7 +29,7 @@ SHEET_LINKS = 65_530
 """As many as a sheet can have."""
 
 
-def fits_sheet(facts: "RunFacts", sheet_rows: int = SHEET_ROWS) -> bool:
+def fits_sheet(facts: RunFacts, sheet_rows: int = SHEET_ROWS) -> bool:
     """Whether every case has its line on the sheet of cases, in the order of the results. `sheet_rows` include the
     header."""
     return facts.rows * len(facts.bots) < sheet_rows

@@ -15,14 +15,12 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from rag_eval.errors import NOT_RUN
-from rag_eval.records import PlannedLook
+from rag_eval.records import Case, CaseResult, PlannedLook
 from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from rag_eval.records import Case, CaseResult
 
     Floats = NDArray[np.float64]
 
@@ -83,7 +81,7 @@ _GRID = 401
 """Points of the integration: the boundaries are right to four digits."""
 
 
-def key_of(case: "Case") -> str:
+def key_of(case: Case) -> str:
     """What rows are ordered by: 64 hexadecimal digits, the same for all rows of a conversation.
 
     Of rows without one, the same for queries that differ in white space alone.
@@ -102,12 +100,12 @@ def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def conversation_of(case: "Case") -> int:
+def conversation_of(case: Case) -> int:
     """A number for the conversation of a case, above 0 and of 63 bits; 0 if it has none. Files do not share any."""
     return 1 | int(key_of(case)[:16], 16) >> 1 if case.conversation else 0
 
 
-def is_reached(result: "CaseResult") -> bool:
+def is_reached(result: CaseResult) -> bool:
     """Whether the run came to this case before it stopped, so that it has more than what the store knew of it."""
     return all(score.code != NOT_RUN for score in result.scores.values())
 

@@ -10,7 +10,7 @@ from rag_eval.errors import ECHO, how_to_judge_again
 from rag_eval.records import MATCHING, METRIC_LABELS, OFFLINE, SCORE_LABELS, FailureMode, RunFacts
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import FEWEST_LABELS, PEOPLE
-from rag_eval.results.paired import Direction
+from rag_eval.results.paired import Change, Direction
 from rag_eval.results.summary import (
     FEWEST_ROWS,
     RELIABLE_ROWS,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rag_eval.results.head_to_head import HeadToHead, PairSummary, Strength
     from rag_eval.results.intervals import Interval
     from rag_eval.results.labelled_pairs import LabelledPair
-    from rag_eval.results.paired import Change
 
 NAME_LIMIT = 60
 _WHOLE_NAME = 200
@@ -581,7 +580,7 @@ def _since_baseline(findings: Findings) -> Iterator[str]:
     yield f"Compared with the baseline, {over}: {told}."
 
 
-def _directions(changes: Sequence["Change"], names: Sequence[str]) -> str:
+def _directions(changes: Sequence[Change], names: Sequence[str]) -> str:
     """The names of the changes by their direction; empty if none is significant."""
     found = {
         direction: [

@@ -11,12 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
+from rag_eval.records import Case, Row
 from rag_eval.texts.words import compatible
-
-if TYPE_CHECKING:
-    from rag_eval.records import Case, Row
 
 INSTRUCTION = "instruction to the judge"
 VERDICT = "planted verdict"
@@ -24,18 +21,18 @@ ROLE_MARKER = "role marker"
 INVISIBLE = "invisible characters"
 
 
-def flags_of(case: "Case") -> tuple[str, ...]:
+def flags_of(case: Case) -> tuple[str, ...]:
     """Every flag of a case after the part that it was found in, such as 'response: planted verdict'."""
     return tuple(f"{part}: {flag}" for part, text in _parts(case) for flag in find_flags(text))
 
 
-def flags_in(rows: "Iterable[Row]") -> dict[tuple[int, str], tuple[str, ...]]:
+def flags_in(rows: Iterable[Row]) -> dict[tuple[int, str], tuple[str, ...]]:
     """By row and bot: the flags of the cases that have some."""
     found = ((case, flags_of(case)) for row in rows for case in row.cases)
     return {(case.row, case.bot): flags for case, flags in found if flags}
 
 
-def _parts(case: "Case") -> Iterator[tuple[str, str]]:
+def _parts(case: Case) -> Iterator[tuple[str, str]]:
     for number, turn in enumerate(case.history, 1):
         yield f"earlier turn {number}", turn.content
     yield "query", case.query

@@ -8,10 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rag_eval.records import Case, Row
+from rag_eval.records import Case, Row
 
 EMAIL, PHONE = "email", "phone"
 _CUSTOM = "redacted"
@@ -60,12 +58,12 @@ class Redactor:
         """Whether there is anything to look for."""
         return bool(self._patterns)
 
-    def row(self, row: "Row") -> "Row":
+    def row(self, row: Row) -> Row:
         if not self:
             return row
         return replace(row, query=self.text(row.query), cases=tuple(map(self.case, row.cases)))
 
-    def case(self, case: "Case") -> "Case":
+    def case(self, case: Case) -> Case:
         """The case as others may see it; chunks that cases share stay shared."""
         if not self:
             return case

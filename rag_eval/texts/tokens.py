@@ -6,10 +6,8 @@ No tokenizer is at hand: which one a deployment uses is not known, and those of 
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rag_eval.records import Case, Row
+from rag_eval.records import Case, Row
 
 
 def estimated_tokens(text: str) -> float:
@@ -69,14 +67,14 @@ class Shortener:
         """Whether there is anything to be cut at all."""
         return self._most is not None or self._most_of_history is not None
 
-    def row(self, row: "Row") -> "Row":
+    def row(self, row: Row) -> Row:
         return replace(row, cases=tuple(map(self.case, row.cases))) if self else row
 
-    def case(self, case: "Case") -> "Case":
+    def case(self, case: Case) -> Case:
         """The case with as many of its last turns, and then as many chunks, as fit."""
         return self._with_fewer_chunks(self._with_fewer_turns(case))
 
-    def _with_fewer_turns(self, case: "Case") -> "Case":
+    def _with_fewer_turns(self, case: Case) -> Case:
         """The last turn is cut if it alone is too long."""
         if self._most_of_history is None or not case.history:
             return case
@@ -90,7 +88,7 @@ class Shortener:
         cut = replace(last, content=cut_to_tokens(last.content, self._most_of_history))
         return replace(case, history=case.history[kept:] or (cut,))
 
-    def _with_fewer_chunks(self, case: "Case") -> "Case":
+    def _with_fewer_chunks(self, case: Case) -> Case:
         """The first chunk is cut if it alone is too long."""
         if self._most is None or not case.chunks:
             return case
@@ -107,13 +105,13 @@ class Shortener:
         first = cut_to_tokens(case.chunks[0], room + estimated_tokens(case.chunks[0]))
         return replace(case, chunks=tuple(kept) or ((first,) if first.strip() else case.chunks))
 
-    def note(self, case: "Case") -> str:
+    def note(self, case: Case) -> str:
         """What is left out of the case's earlier turns and context, in words; empty when they are whole."""
         seen = self.case(case)
         return "; ".join(filter(None, (self._note_on_turns(case, seen), self._note_on_chunks(case, seen))))
 
     @staticmethod
-    def _note_on_turns(case: "Case", seen: "Case") -> str:
+    def _note_on_turns(case: Case, seen: Case) -> str:
         if seen.history == case.history:
             return ""
         whole = len(case.history)
@@ -122,7 +120,7 @@ class Shortener:
         return f"{HISTORY} cut: the judge saw the last {len(seen.history)} of {whole} earlier turns"
 
     @staticmethod
-    def _note_on_chunks(case: "Case", seen: "Case") -> str:
+    def _note_on_chunks(case: Case, seen: Case) -> str:
         kept = seen.chunks
         if kept == case.chunks or kept is None or case.chunks is None:
             return ""
