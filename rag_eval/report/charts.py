@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,19 +68,8 @@ class Bars:
 
     def error_bars(self) -> dict[str, Any]:
         (below, minus), (above, plus) = self.error_lengths
-        return {
-            "type": "custom",
-            "minus_values": self._range(below),
-            "minus_data": minus,
-            "plus_values": self._range(above),
-            "plus_data": plus,
-            "line": {"color": BLUE, "width": 1.25},
-        }
-
-    def _range(self, column: int) -> str:
-        from xlsxwriter.utility import xl_range_formula
-
-        return str(xl_range_formula(self.sheet, 1, column, len(self.values), column))
+        cells = partial(_cells, self.sheet, 1, len(self.values))
+        return {**_error_bars(cells(below), cells(above), BLUE, 1.25), "minus_data": minus, "plus_data": plus}
 
 
 def height_of(bots: int, bars: int = 1) -> int:
@@ -114,9 +104,14 @@ def share_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Cha
 
 
 def _bar_chart(workbook: "Workbook", title: str) -> "Chart":
-    chart = workbook.add_chart({"type": "bar"})
-    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
+    chart = _chart(workbook, title, type="bar")
     chart.set_y_axis(_axis(reverse=True, crossing="max", major_gridlines={"visible": False}))
+    return chart
+
+
+def _chart(workbook: "Workbook", title: str, **kind: str) -> "Chart":
+    chart = workbook.add_chart(kind)
+    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
     chart.set_chartarea({"border": {"color": LINE}})
     return chart
 
@@ -129,6 +124,23 @@ def _axis(**options: Any) -> dict[str, Any]:
 
 def _font(size: int) -> dict[str, Any]:
     return {"name": FONT, "size": size, "bold": False}
+
+
+def _error_bars(below: str, above: str, colour: str, width: float) -> dict[str, Any]:
+    """By the ranges of cells with their lengths."""
+    line = {"color": colour, "width": width}
+    return {"type": "custom", "minus_values": below, "plus_values": above, "line": line}
+
+
+def _marker(kind: str, size: int, colour: str) -> dict[str, Any]:
+    return {"type": kind, "size": size, "fill": {"color": colour}, "border": {"color": colour}}
+
+
+def _cells(sheet: str, first_row: int, last_row: int, column: int) -> str:
+    """Cells of a column as a formula names them; counted from 0."""
+    from xlsxwriter.utility import xl_range_formula
+
+    return str(xl_range_formula(sheet, first_row, column, last_row, column))
 
 
 class Curve(NamedTuple):
@@ -151,42 +163,31 @@ def time_chart(
     workbook: "Workbook", title: str, sheet: str, curves: Sequence[Curve], num_format: str
 ) -> "Chart":
     """Values of 0 to 1 over time with error bars; a gap lies between two curves of one number."""
-    from xlsxwriter.utility import xl_range_formula
-
-    chart = workbook.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
+    chart = _chart(workbook, title, type="scatter", subtype="straight_with_markers")
     seen: set[int] = set()
     repeated = []
     for index, curve in enumerate(curves):
         colour = _LINE_COLOURS[curve.number % len(_LINE_COLOURS)]
         marker = _MARKERS[curve.number % len(_MARKERS)]
 
-        def cells(column: int, curve: Curve = curve) -> str:
-            return str(xl_range_formula(sheet, curve.first, column, curve.last, column))
-
+        cells = partial(_cells, sheet, curve.first, curve.last)
         chart.add_series(
             {
                 "name": printable(curve.name),
                 "categories": cells(curve.day),
                 "values": cells(curve.value),
                 "line": {"color": colour, "width": 1.75},
-                "marker": {"type": marker, "size": 6, "fill": {"color": colour}, "border": {"color": colour}},
-                "y_error_bars": {
-                    "type": "custom",
-                    "minus_values": cells(curve.below),
-                    "plus_values": cells(curve.above),
-                    "line": {"color": colour, "width": 0.75},
-                },
+                "marker": _marker(marker, 6, colour),
+                "y_error_bars": _error_bars(cells(curve.below), cells(curve.above), colour, 0.75),
             }
         )
         if curve.number in seen:
             repeated.append(index)
         seen.add(curve.number)
     chart.show_hidden_data()  # days and lengths of the error bars are in hidden columns
-    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
     chart.set_x_axis(_axis(num_format=num_format, major_gridlines={"visible": False}))
     chart.set_y_axis(_axis(min=0, max=1, major_unit=0.25, num_format="0.00"))
     chart.set_legend({"position": "bottom", "font": _font(9), "delete_series": repeated})
-    chart.set_chartarea({"border": {"color": LINE}})
     return chart
 
 
@@ -341,7 +342,7 @@ def point_chart(
 
     A point has its name where that covers no other one; `words`, below the chart, are followed by those without it.
     """
-    chart = workbook.add_chart({"type": "scatter"})
+    chart = _chart(workbook, title, type="scatter")
     along, up = axes
     width, height = size[0] * (1 - _LEFT - _RIGHT), size[1] * (1 - _TOP - _BOTTOM)
     names = [
@@ -360,32 +361,22 @@ def point_chart(
         def cells(column: int, row: int = point.row) -> list[object]:
             return [columns.sheet, row, column, row, column]
 
+        cell = partial(_cells, columns.sheet, point.row, point.row)
         label = {"series_name": True, "position": _POSITIONS[side], "font": _font(9)} if side else None
         chart.add_series(
             {
                 "name": [columns.sheet, point.row, columns.name],
                 "categories": cells(columns.x),
                 "values": cells(columns.y),
-                "marker": {
-                    "type": "circle" if point.is_circle else "x",
-                    "size": 8,
-                    "fill": {"color": colour},
-                    "border": {"color": colour},
-                },
+                "marker": _marker("circle" if point.is_circle else "x", 8, colour),
                 **({"data_labels": label} if label else {}),
                 **{
-                    f"{name}_error_bars": {
-                        "type": "custom",
-                        "minus_values": _one_cell(columns.sheet, point.row, minus),
-                        "plus_values": _one_cell(columns.sheet, point.row, plus),
-                        "line": {"color": colour, "width": 0.75},
-                    }
+                    f"{name}_error_bars": _error_bars(cell(minus), cell(plus), colour, 0.75)
                     for name, (minus, plus) in (("x", columns.x_errors), ("y", columns.y_errors))
                 },
             }
         )
     chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
-    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
     unnamed = [point.name for point, side in zip(points, places, strict=True) if side is None]
     named = {"name": f"{words}{unnamed_words(unnamed)}", "name_font": _font(9)}
     scales = [{"min": each.least, "max": each.most, "major_unit": each.step} for each in axes]
@@ -394,7 +385,6 @@ def point_chart(
     inner = {"x": _LEFT, "y": _TOP, "width": 1 - _LEFT - _RIGHT, "height": 1 - _TOP - _BOTTOM}
     chart.set_plotarea({"layout": inner})
     chart.set_legend({"none": True})
-    chart.set_chartarea({"border": {"color": LINE}})
     return chart
 
 
@@ -405,9 +395,3 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 0.13, 0.06, 0.14, 0.24
 """Of a chart of two figures, the parts around what its axes enclose."""
 _NAME = 30
 """Characters of a name in a chart of two figures."""
-
-
-def _one_cell(sheet: str, row: int, column: int) -> str:
-    from xlsxwriter.utility import xl_range_formula
-
-    return str(xl_range_formula(sheet, row, column, row, column))
