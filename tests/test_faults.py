@@ -1,12 +1,10 @@
 """Full disks, damaged stores and failing steps: one line, exit 5, nothing lost, and the next run goes on."""
 
 import json
-import os
 import re
 import shutil
 import sqlite3
 import subprocess
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -549,23 +547,3 @@ def stored_at(folder: Path) -> float:
     with closing(sqlite3.connect(folder / ".nexus_cache" / "replies.sqlite")) as connection:
         (moment,) = connection.execute("SELECT min(stored_at) FROM replies").fetchone()
     return float(moment)
-
-
-# What killed runs left
-
-
-def test_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    names = {
-        ".rag-eval-0123456789ab.tmp": True, ".rag-eval-0123456789ab.tmp.xlsx": False, "0123456789ab.tmp": False,
-        ".rag-eval-notes.tmp": False, ".rag-eval-r.xlsx.lock": False, "rag-eval-0123456789ab.tmp": False,
-    }  # fmt: skip
-    two_days_ago = time.time() - 2 * 24 * 3600
-    for name in names:
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (two_days_ago, two_days_ago))
-    (tmp_path / ".rag-eval-ba9876543210.tmp").touch()  # of a run that is under way
-    assert forker.run(tmp_path, "in.xlsx", "-o", "other.xlsx", "--judge", "offline").code == 0
-    left = {path.name for path in tmp_path.iterdir()}
-    assert {name for name in names if name not in left} == {name for name, swept in names.items() if swept}
-    assert ".rag-eval-ba9876543210.tmp" in left

@@ -347,16 +347,11 @@ def test_messages_show_what_they_quote(
     )
 
 
-@pytest.mark.parametrize("break_", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
+@pytest.mark.parametrize("break_", ["\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
 def test_a_quoted_text_cannot_begin_a_line(run_cli: Run, tmp_path: Path, break_: str) -> None:
     """Else a file name could speak in the program's name."""
     ended = run_cli(f"x{break_}rag-eval: all is well.csv", "--judge", "offline")
     assert_harmless(ended, 2)
-    assert len(ended.err.splitlines()) == 1
-
-
-def test_a_quoted_line_break_cannot_begin_a_line(run_cli: Run, tmp_path: Path) -> None:
-    ended = run_cli("x\nrag-eval: all is well.csv", "--judge", "offline")
     assert len(ended.err.splitlines()) == 1
 
 

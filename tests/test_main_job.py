@@ -355,16 +355,6 @@ def test_a_quota_used_up_midway_gives_a_partial_report(
     assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
 
 
-def test_a_target_that_cannot_be_written_costs_nothing(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx")
-    (tmp_path / "taken").touch()
-    ended = run_cli("in.xlsx", "-o", "taken/such/folder/r.xlsx", **azure(judge))
-    assert (ended.code, judge.requests) == (5, [])
-    assert "taken/such/folder/r.xlsx: cannot be written: Not a directory" in ended.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

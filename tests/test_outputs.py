@@ -507,7 +507,7 @@ def _usage_in(path: Path) -> dict[str, Any]:
     [
         (["--json", "in.xlsx"], 2, "in.xlsx: is the input"),
         (["-o", "r.xlsx", "--json", "r.xlsx"], 2, "r.xlsx: is the report"),
-        (["-o", "taken/r.xlsx"], 5, "taken/r.xlsx: cannot be written"),
+        (["-o", "taken/a/r.xlsx"], 5, "taken/a/r.xlsx: cannot be written: Not a directory"),
         (["--json", "taken/r.json"], 5, "taken/r.json: cannot be written"),
         (["--csv", "taken/tables"], 5, "taken/tables: cannot be written"),
         (["--junit", "taken/a/r.xml"], 5, "taken/a/r.xml: cannot be written"),

@@ -138,20 +138,3 @@ def test_relevancy_asks_what_ragas_asks_and_compares_without_embeddings(ragas: A
     assert [task_of(each) for each in judge.prompts] == ["question", "closeness"]
     assert judge.prompts[0] == asked
     assert score.value is not None
-
-
-@pytest.mark.parametrize(("bots", "chunks"), [(1, 1), (2, 4), (5, 5)])
-def test_a_row_takes_5b_plus_c_plus_2_calls_with_a_shared_context(bots: int, chunks: int) -> None:
-    """Statements of a response serve two metrics, and what does not depend on the bot is asked once a row."""
-    passages = tuple(f"Passage {n} about Paris, the capital of France." for n in range(chunks))
-    cases = [
-        Case(
-            2, f"bot{n}", "What is the capital of France?", f"It is Paris, says bot {n}.", "Paris.", passages
-        )
-        for n in range(bots)
-    ]
-    judge = ObjectJudge()
-    metrics = llm_metrics(METRIC_LABELS)
-    scores = run([metric.measure(case) for case in cases for metric in metrics], judge)
-    assert all(score.value is not None for score in scores)
-    assert len(judge.prompts) == 5 * bots + chunks + 2
