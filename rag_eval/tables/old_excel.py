@@ -135,15 +135,15 @@ def _container(name: str, stream: bytes) -> bytes:
         bytes.fromhex("d0cf11e0a1b11ae1"), 62, 4, 0xFFFE, 12, 6,
         1, tables, data, 0, 4096, _LAST, 0, _LAST, 0, *listed,
     )  # fmt: skip
-    directory = _entry("Root Entry", _ROOT, 0, 0, child=1) + _entry(name, _STREAM, 0, len(stream))
+    directory = _entry("Root Entry", _ROOT, 0, child=1) + _entry(name, _STREAM, len(stream))
     return b"".join(
         (header.ljust(size, b"\0"), stream.ljust(data * size, b"\0"), directory.ljust(size, b"\0"), table)
     )
 
 
-def _entry(name: str, kind: int, start: int, length: int, child: int = _FREE) -> bytes:
+def _entry(name: str, kind: int, length: int, child: int = _FREE) -> bytes:
     written = (name + "\0").encode("utf-16-le")
-    return struct.pack("<64sHBBIII36xIQ", written, len(written), kind, 1, _FREE, _FREE, child, start, length)
+    return struct.pack("<64sHBBIII36xIQ", written, len(written), kind, 1, _FREE, _FREE, child, 0, length)
 
 
 # --- the workbook -----------------------------------------------------------------------------------------------
