@@ -373,6 +373,10 @@ def test_a_paragraph_with_the_query_is_judged_like_the_paragraph(language: str) 
         ("หอคอยสูงเท่าไร", {"หอค", "อคอ", "คอย", "อยส", "ยสู", "สูง"}),
         ("Wer?", {"wer"}),
         ("How many?", {"how", "many"}),
+        ("How many towers has Paris?", {"tower", "paris"}),
+        ("Describe the old tower, not the name", {"tower"}),
+        ("Who?", {"who"}),
+        ("", set()),
     ],
 )
 def test_a_query_is_about_its_content_words(query: str, stems: set[str]) -> None:

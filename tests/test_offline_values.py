@@ -20,7 +20,7 @@ from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, groun
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.support import _Faults, denies, find_denied, support
-from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
+from rag_eval.metrics.offline.wording import find_exactly, find_similar, raised
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
 from rag_eval.texts.words import read, read_all, read_claim
@@ -191,19 +191,6 @@ def test_shares_are_raised_between_nothing_and_everything() -> None:
     assert [lenient(0.5, length) for length in (0, 2, 52, 102, 500)] == pytest.approx(
         [0.5, 0.5, 2 / 3, 0.75, 0.75]
     )
-
-
-@pytest.mark.parametrize(
-    ("query", "stems"),
-    [
-        ("How many towers has Paris?", {"tower", "paris"}),
-        ("Describe the old tower, not the name", {"tower"}),
-        ("Who?", {"who"}),
-        ("", set()),
-    ],
-)
-def test_a_query_is_about_its_content(query: str, stems: set[str]) -> None:
-    assert query_stems(query) == stems
 
 
 @pytest.mark.parametrize(
