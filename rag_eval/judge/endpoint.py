@@ -20,7 +20,7 @@ from rag_eval.texts.tokens import most_tokens
 NO_KEY = "not-needed"
 """What is sent in place of a key to a server that needs none."""
 
-OutputForm = Literal["json_schema", "json_object", "prompt"]
+_OutputForm = Literal["json_schema", "json_object", "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Dialect:
 
     token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - no password
     takes_temperature: bool = True
-    output: OutputForm = "json_schema"
+    output: _OutputForm = "json_schema"
 
     @classmethod
     def initial(cls, endpoint: Endpoint) -> "Dialect":

@@ -152,12 +152,12 @@ ASKED_IN_SHORT, ASKED_IN_LONG = 0.9, 0.5
 """What a word of the query weighs in a short and in a long reference; any other weighs 1."""
 MOST_GAIN = 1.4
 """The balance of what is found and what is added is at most so many times what is found."""
-MOST_WORDS_OF_A_SHORT_REFERENCE = 8
+_MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Content words. In a longer one every word counts."""
-WRONG_FACTOR = 0.4
+_WRONG_FACTOR = 0.4
 """What is left if the response has none of the numbers of a short reference, names another person, takes another option
 of the query, or negates the reference."""
-KEY_SHARE = 0.5
+_KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
 """What a mere yes or no is worth if the reference says the same, and more."""
@@ -265,10 +265,10 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
         or (found.missing and value and _is_of_another(response, reference, query))
         or takes_another_option(response, reference, query)
     ):
-        value *= WRONG_FACTOR
+        value *= _WRONG_FACTOR
     elif _has_key(reference, given, query):
-        value = max(value, KEY_SHARE)
-    return value * WRONG_FACTOR if _negates(reference, response) else value, found
+        value = max(value, _KEY_SHARE)
+    return value * _WRONG_FACTOR if _negates(reference, response) else value, found
 
 
 def _wanted(reference: Reading, response: Reading, query: str) -> AbstractSet[str]:
@@ -276,7 +276,7 @@ def _wanted(reference: Reading, response: Reading, query: str) -> AbstractSet[st
 
     Without the given names of whom it asks for if the response only has the family name.
     """
-    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+    if len(reference.content) > _MOST_WORDS_OF_A_SHORT_REFERENCE:
         return reference.stems
     light = small_stems(query)
     if missing := reference.stems - response.stems:
@@ -288,7 +288,7 @@ def _wanted(reference: Reading, response: Reading, query: str) -> AbstractSet[st
 
 def _given(response: Reading, wanted: AbstractSet[str], reference: Reading) -> AbstractSet[str]:
     """The words that a response gives: its function words as well if a short reference has one as a name ("May")."""
-    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE or STOP_WORDS.isdisjoint(wanted):
+    if len(reference.content) > _MOST_WORDS_OF_A_SHORT_REFERENCE or STOP_WORDS.isdisjoint(wanted):
         return response.stems
     return response.stems if reference.text.isupper() else response.stems | set(stems_of(response.text))
 
@@ -301,7 +301,7 @@ def _amounts(
     And whether it has other amounts instead.
     """
     texts = reference.text, response.text
-    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE or not (missing := wanted - given):
+    if len(reference.content) > _MOST_WORDS_OF_A_SHORT_REFERENCE or not (missing := wanted - given):
         return frozenset(), frozenset(), False
     if not all(may_have_amount(text) or may_have_rank(text) for text in texts):
         return frozenset(), frozenset(), False
@@ -320,14 +320,14 @@ def _in_asked_powers(reference: Reading, response: Reading, query: str) -> froze
 
 def _is_of_another(response: Reading, reference: Reading, query: str) -> bool:
     """Whether a response names another person than a short reference."""
-    is_short = len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE
+    is_short = len(reference.content) <= _MOST_WORDS_OF_A_SHORT_REFERENCE
     return is_short and names_another(response.text, reference.text, query)
 
 
 def _has_key(reference: Reading, given: AbstractSet[str], query: str) -> bool:
     """Whether all the numbers of a short reference are given, or its names, if the query asks for either."""
     kind = expected_kind(query)
-    if kind is None or len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+    if kind is None or len(reference.content) > _MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     key = (
         set(numbers(reference.stems)) if kind.is_number else certain((reference,), query) - small_stems(query)
@@ -337,7 +337,7 @@ def _has_key(reference: Reading, given: AbstractSet[str], query: str) -> bool:
 
 def _negates(reference: Reading, response: Reading) -> bool:
     """Whether one of a short reference and the response negates a word of both."""
-    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+    if len(reference.content) > _MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     shared = reference.stems & response.stems
     negated, other = (_negated(each) & shared for each in (reference, response))
@@ -369,7 +369,7 @@ def _lacks_number(
     of time, and in a short response a number that is not asked for, only if it gives another one instead. `gives` are
     the words of the response, and those of them that do not count.
     """
-    if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+    if not missing or len(wanted) > _MOST_WORDS_OF_A_SHORT_REFERENCE:
         return False
     own = set(numbers(wanted))
     given = gives[0] - gives[1] - query_stems(query)
@@ -382,7 +382,7 @@ def _lacks_number(
     kind = expected_kind(query)
     others = {each for each in set(numbers(given)) - own if not _may_be_afternoon(each, missing)}
     if kind is None or not kind.is_number:
-        is_short = len(gives[0]) <= MOST_WORDS_OF_A_SHORT_REFERENCE
+        is_short = len(gives[0]) <= _MOST_WORDS_OF_A_SHORT_REFERENCE
         return is_short and bool(own & missing) and 0 < len(others) <= len(own & missing)
     if own.isdisjoint(missing):
         return not own and bool(others - {"1"}) and not ONES.isdisjoint(reference.stems)

@@ -132,19 +132,19 @@ def _closeness_prompt(case: Case, question: str) -> tuple[Message, ...]:
     return Message("system", task), Message("user", json.dumps(pair, ensure_ascii=False))
 
 
-MOST_WORDS_OF_A_SHORT_RESPONSE = 8
+_MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""
-MOST_WORDS_OF_A_BARE_ANSWER = 3
+_MOST_WORDS_OF_A_BARE_ANSWER = 3
 """The same for an answer that need not take up the query if it is of the kind that the query asks for."""
-BARE_SHARE = 0.5
+_BARE_SHARE = 0.5
 """What that is worth."""
 YES_OR_NO_SHARE = 0.5
 """What yes or no with something else behind it is worth, to a query for either."""
-OPTION_SHARE = 0.5
+_OPTION_SHARE = 0.5
 """What it is worth to take one of the options that the query names."""
-WRONG_KIND_FACTOR = 0.5
+_WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
-PAIRS_RAISED_BY = 0.5
+_PAIRS_RAISED_BY = 0.5
 """Half of the pairs of characters reach from one word into the next, and those differ from text to text."""
 _LEAST_SHARE_OF_SOURCE = 0.5
 """A chunk sentence is taken for the source of a short response that it holds so much of."""
@@ -184,9 +184,9 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         if polar:
             share, missing = max(share, 1.0 if polar.is_bare else YES_OR_NO_SHARE), frozenset()
         elif left_out is not None and is_brief(answer):
-            share = max(share, OPTION_SHARE)
+            share = max(share, _OPTION_SHARE)
         if not case.query.isascii() and any(map(is_pair, asked)):
-            share = raised(share, PAIRS_RAISED_BY)
+            share = raised(share, _PAIRS_RAISED_BY)
         kind = expected_kind(case.query)
         is_answer = left_out is not None or (kind is not None and kind.is_given(answer, case.query))
         if share < 1 and is_brief(answer):
@@ -198,13 +198,13 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             )
             share = max(share, source.value)
             is_answer = is_answer or (source.held > 0 and source.is_closest)
-            if share < BARE_SHARE and is_short and _is_bare(answer, said, case, source):
-                share = BARE_SHARE if is_answer or (kind is None and asking_of(case.query)) else share
+            if share < _BARE_SHARE and is_short and _is_bare(answer, said, case, source):
+                share = _BARE_SHARE if is_answer or (kind is None and asking_of(case.query)) else share
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         if kind is None or not kind.is_certain or is_answer:
             return Score.scored(self.name, share, evidence=evidence)
         reason = f"the query asks for a {kind.name}, the response gives none"
-        return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, evidence)
+        return Score.scored(self.name, share * _WRONG_KIND_FACTOR, reason, evidence)
 
 
 _NO_WORDS = "the response contains no words"
@@ -229,7 +229,7 @@ _HOW_MANY = frozenset(("all", "both", "each", "few", "most"))
 
 def _is_short(answer: str, said: AbstractSet[str], query: str) -> bool:
     """Whether it has few words, without the small words of the query's language."""
-    return is_brief(answer) and count_words(said - small_stems(query)) <= MOST_WORDS_OF_A_SHORT_RESPONSE
+    return is_brief(answer) and count_words(said - small_stems(query)) <= _MOST_WORDS_OF_A_SHORT_RESPONSE
 
 
 class _Source(NamedTuple):
@@ -352,7 +352,7 @@ def _is_bare(answer: str, said: set[str], case: Case, source: _Source) -> bool:
         return False
     own = said - carrying(case.query)
     own -= reaching(own, case.query, case.chunks or ()) | query_stems(case.query)
-    most = MOST_WORDS_OF_A_SHORT_RESPONSE if source.held else MOST_WORDS_OF_A_BARE_ANSWER
+    most = _MOST_WORDS_OF_A_SHORT_RESPONSE if source.held else _MOST_WORDS_OF_A_BARE_ANSWER
     return count_words(own) <= most and source.is_closest
 
 

@@ -96,7 +96,7 @@ async def statements_of(case: Case, answer: str) -> tuple[list[str], Sequence[st
     return [statement for statement in reply.statements if statement.strip()], left_out
 
 
-MOST_WORDS_OF_A_MERE_REFUSAL = 16
+_MOST_WORDS_OF_A_MERE_REFUSAL = 16
 """Content words; a longer one mostly says something of the matter as well."""
 
 
@@ -115,7 +115,7 @@ class _OfflineFaithfulness(_Faithfulness):
         if not answer:
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
         claim = read_claim(answer)
-        content, most = claim.whole.content, MOST_WORDS_OF_A_MERE_REFUSAL
+        content, most = claim.whole.content, _MOST_WORDS_OF_A_MERE_REFUSAL
         is_short = len(content) <= 4 * most and count_words(content) <= most  # told fast of a long one
         claims = [one for one in claim.sentences if not refers_elsewhere(one)] if is_short else []
         others = case.chunks or (), case.reference or ""

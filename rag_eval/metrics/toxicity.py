@@ -48,7 +48,7 @@ Rate the wording and the intent towards people, not the topic: a factual questio
     size=10,
 )
 
-EACH_FURTHER = 0.05
+_EACH_FURTHER = 0.05
 """What every further finding adds to the weight of the gravest one."""
 
 
@@ -67,7 +67,7 @@ class OfflineToxicity:
         found = [(match.group(), _GRADES[match.lastgroup or ""]) for match in _pattern().finditer(flat)]
         if not found:
             return Score.scored(self.name, 0.0)
-        value = min(1.0, max(grade.weight for _, grade in found) + EACH_FURTHER * (len(found) - 1))
+        value = min(1.0, max(grade.weight for _, grade in found) + _EACH_FURTHER * (len(found) - 1))
         evidence = tuple(Evidence("wording", wording, grade.kind, False) for wording, grade in found)
         return Score.scored(self.name, value, evidence=evidence)
 

@@ -38,10 +38,10 @@ from rag_eval.results.human_alignment import Disagreement, HumanAgreement, label
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.verdict import labelled_words
 
-AnyOfRun = ReportTable[FinishedRun, Any] | StreamedTable[Any]
+_AnyOfRun = ReportTable[FinishedRun, Any] | StreamedTable[Any]
 
 
-def report_tables(facts: RunFacts, asked: Collection[str]) -> list[AnyOfRun]:
+def report_tables(facts: RunFacts, asked: Collection[str]) -> list[_AnyOfRun]:
     """The tables of a run, by its facts and what was asked for, in the order of the sheets."""
     return [table for table in TABLES if table.is_wanted(facts, asked)]
 
@@ -81,7 +81,7 @@ EVIDENCE = StreamedTable(
     line_height=3 * LINE_HEIGHT,
     frozen=3,
 )
-TABLES: Sequence[AnyOfRun] = (
+TABLES: Sequence[_AnyOfRun] = (
     CASES,
     BOTS,
     STANDINGS,

@@ -20,9 +20,9 @@ from rag_eval.texts.display import amount, counted, decimals
 if TYPE_CHECKING:
     from rag_eval.results.findings import Findings
 
-GATED = (RQS, *METRIC_LABELS)
+_GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
-GATED_ABOVE: Mapping[str, tuple[str, float]] = MappingProxyType(
+_GATED_ABOVE: Mapping[str, tuple[str, float]] = MappingProxyType(
     {"latency_median": ("latency", 0.5), "latency_p95": ("latency", 0.95), "cost": ("cost", 0.0)}
 )
 """Names that an upper gate may have, with what is spent and which quantile of it is meant; 0 is the mean."""
@@ -50,7 +50,7 @@ class Gate:
 
     @property
     def is_quantile(self) -> bool:
-        return self.is_upper and GATED_ABOVE[self.name][1] > 0
+        return self.is_upper and _GATED_ABOVE[self.name][1] > 0
 
     def is_met_by(self, value: float) -> bool:
         """But for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
@@ -78,8 +78,8 @@ class GateResult:
 def parse_gates(under: Iterable[str], over: Iterable[str] = ()) -> tuple[Gate, ...]:
     """Gates from NAME=VALUE of --fail-under and --fail-over. Raises InputError with every text that is none."""
     problems: list[str] = []
-    gates = [_parsed("--fail-under", text, GATED, problems) for text in under]
-    gates += [_parsed("--fail-over", text, GATED_ABOVE, problems) for text in over]
+    gates = [_parsed("--fail-under", text, _GATED, problems) for text in under]
+    gates += [_parsed("--fail-over", text, _GATED_ABOVE, problems) for text in over]
     if problems:
         raise InputError(problems)
     return tuple(filter(None, gates))
@@ -89,7 +89,7 @@ def _parsed(option: str, text: str, names: Collection[str], problems: list[str])
     """None for a text that is no gate, after adding what is wrong with it."""
     name, sign, value = (part.strip() for part in text.partition("="))
     key = name.casefold().replace(" ", "_").replace("-", "_")
-    is_upper = names is GATED_ABOVE
+    is_upper = names is _GATED_ABOVE
     limit = _number(value)
     example, what = ("latency_p95=3000", "figure") if is_upper else ("rqs=0.7", "metric")
     if not sign:
@@ -111,7 +111,7 @@ def require_spent(gates: Iterable[Gate], known: Collection[str]) -> None:
         f"--fail-over {gate.name}={gate.limit:.12g}: the input has no {spent} of the bots; add a column "
         f"{spent.capitalize()}_<bot>, or name one with --map COLUMN={spent}"
         for gate in gates
-        if gate.is_upper and (spent := GATED_ABOVE[gate.name][0]) not in known
+        if gate.is_upper and (spent := _GATED_ABOVE[gate.name][0]) not in known
     ]
     if problems:
         raise InputError(problems)
@@ -268,7 +268,7 @@ def _figure(gate: Gate, bot: BotSummary, confidence: float, unseen: int = 0) -> 
     from rag_eval.results.intervals import quantile_interval, reported_interval
 
     if gate.is_upper:
-        name, share = GATED_ABOVE[gate.name]
+        name, share = _GATED_ABOVE[gate.name]
         spent = bot.spent.get(name)
         if spent is None:
             return None
@@ -332,7 +332,7 @@ def _result(
 
 def _why_no_limit(gate: Gate, bot: BotSummary, confidence: float) -> str:
     """Of a quantile, which is compared itself then: a file of few queries could meet no gate on it otherwise."""
-    name, share = GATED_ABOVE[gate.name]
+    name, share = _GATED_ABOVE[gate.name]
     if bot.spent[name].clusters:
         return "no upper limit, since rows of one conversation are not independent"
     needed = math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)

@@ -36,9 +36,9 @@ from rag_eval.results.stored import State
 from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import percent
 
-FEWEST_TIED = 0.7
+_FEWEST_TIED = 0.7
 """Share of the controls, pairs of identical responses, that a judge must call a tie."""
-FIRST_SHARE = (0.35, 0.65)
+_FIRST_SHARE = (0.35, 0.65)
 """Between these must be the share of decisions for the response that was shown first."""
 
 
@@ -131,9 +131,9 @@ class Trust:
     @property
     def problem(self) -> str:
         """Why there is no verdict, as a clause; empty if the judge may be trusted."""
-        if self.controls and self.controls_tied < FEWEST_TIED * self.controls:
+        if self.controls and self.controls_tied < _FEWEST_TIED * self.controls:
             return f"the judge called only {self.controls_tied:,} of {self.controls:,} pairs of equal responses a tie"
-        low, high = FIRST_SHARE
+        low, high = _FIRST_SHARE
         chance = wilson_interval(self.first_wins, self.decided)
         if chance is None or chance.has(0.5):  # so few decisions may fall so by chance
             return ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FEWEST_LABELS = 20
 """With fewer labels of a bot its mean is not corrected: their spread says too little about the judge's errors."""
-ALL_BOTS = ""
+_ALL_BOTS = ""
 """Stands for the bots together."""
 
 
@@ -53,7 +53,7 @@ class HumanAgreement:
     label: str
     """How readers know it."""
     bot: str
-    """ALL_BOTS for the bots together, and for toxicity."""
+    """_ALL_BOTS for the bots together, and for toxicity."""
     count: int
     """Cases that both have judged; for toxicity, queries."""
     unjudged: int
@@ -95,7 +95,7 @@ class Disagreement:
     """Of the case among all cases, counted from 0."""
     row: int
     bot: str
-    """ALL_BOTS for toxicity."""
+    """_ALL_BOTS for toxicity."""
     query: str
     judge: float
     human: float
@@ -148,7 +148,7 @@ class AlignmentTally:
         cluster = conversation_of(case)
         for name, label in self._labels.items():
             judge, human = self._judged(result, name), case.human.get(name)
-            bot = ALL_BOTS if name == TOXICITY else case.bot
+            bot = _ALL_BOTS if name == TOXICITY else case.bot
             pairs = self._columns[name][bot]
             if said := {rater: labels[name] for rater, labels in case.labels.items() if name in labels}:
                 self._rated.setdefault(name, []).append((judge, said, cluster))
@@ -201,7 +201,7 @@ class AlignmentTally:
         )
 
     def _bots_of(self, name: str) -> tuple[str, ...]:
-        return (ALL_BOTS,) if name == TOXICITY else self._bots
+        return (_ALL_BOTS,) if name == TOXICITY else self._bots
 
     def _judged(self, result: CaseResult, name: str) -> float | None:
         """The judge's number; a criterion that passed is 1."""
@@ -226,7 +226,7 @@ class AlignmentTally:
             together = JoinedValues()
             for pairs in columns.values():
                 together.merge(pairs.state())
-            found = self._agreement(name, ALL_BOTS, together, together.only(_HUMAN))
+            found = self._agreement(name, _ALL_BOTS, together, together.only(_HUMAN))
             yield replace(found, implied=implied)
         yield from self._agreements_of_raters(name)
 
@@ -238,13 +238,13 @@ class AlignmentTally:
             pairs = JoinedValues()
             for judge, said, cluster in cases:
                 pairs.add(judge, said.get(rater), cluster=cluster)
-            found = self._agreement(name, ALL_BOTS, pairs, pairs.only(_HUMAN))
+            found = self._agreement(name, _ALL_BOTS, pairs, pairs.only(_HUMAN))
             yield replace(found, raters=(JUDGE, rater))
         for one, other in combinations(raters, 2):
             pairs = JoinedValues()
             for _, said, cluster in cases:
                 pairs.add(said.get(one), said.get(other), cluster=cluster)
-            found = self._agreement(name, ALL_BOTS, pairs, 0)
+            found = self._agreement(name, _ALL_BOTS, pairs, 0)
             yield replace(
                 found,
                 raters=(one, other),

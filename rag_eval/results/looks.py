@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-ALPHA = 0.05
+_ALPHA = 0.05
 """Chance of a wrong claim that all looks together may spend."""
 _NORMAL = NormalDist()
 
@@ -36,8 +36,8 @@ def spent(share: float) -> float:
     end keeps most.
     """
     if share >= 1.0:
-        return ALPHA
-    return 4 * _NORMAL.cdf(_NORMAL.inv_cdf(ALPHA / 4) / math.sqrt(share)) if share > 0 else 0.0
+        return _ALPHA
+    return 4 * _NORMAL.cdf(_NORMAL.inv_cdf(_ALPHA / 4) / math.sqrt(share)) if share > 0 else 0.0
 
 
 @lru_cache(maxsize=64)
@@ -123,14 +123,14 @@ def planned_looks(keys: Sequence[str], shares: Sequence[float]) -> tuple[Planned
     looks: list[PlannedLook] = []
     for share in shares:
         rows = next(end for end in ends if end >= share * total - 1e-9)
-        level = spent(rows / total) if total else ALPHA
+        level = spent(rows / total) if total else _ALPHA
         if (
             rows < total
             and rows not in (look.rows for look in looks)
             and 2.0 ** (1 - clusters[rows]) <= level
         ):
             looks.append(PlannedLook(rows, level))
-    return (*looks, PlannedLook(total, ALPHA))
+    return (*looks, PlannedLook(total, _ALPHA))
 
 
 def taken(looks: Sequence[PlannedLook], rows: int) -> tuple[PlannedLook, ...]:
@@ -144,7 +144,7 @@ def confidence_of(looks: Sequence[PlannedLook], rows: int) -> float:
     `rows` are those of the whole run. 0.95 without looks.
     """
     if not looks:
-        return 1 - ALPHA
+        return 1 - _ALPHA
     shares = tuple(look.rows / rows for look in looks)
     return 2 * _NORMAL.cdf(boundaries(shares)[-1]) - 1
 

@@ -59,7 +59,7 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-Identifier = Annotated[str, AfterValidator(_check_identifier)]
+_Identifier = Annotated[str, AfterValidator(_check_identifier)]
 
 
 class MetricDefinition(BaseModel):
@@ -67,7 +67,7 @@ class MetricDefinition(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    id: Identifier
+    id: _Identifier
     rubric: Annotated[str, AfterValidator(_check_not_blank)]
     """What must be true for the metric to pass."""
     mandatory: bool = False
@@ -84,7 +84,7 @@ class EvaluationRubric(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    rubric_id: Identifier
+    rubric_id: _Identifier
     metrics: Annotated[Sequence[MetricDefinition], AfterValidator(tuple)]
     """In the order in which they are printed and reported. Any list is taken, a tuple is kept."""
     passing_score_threshold: Annotated[int, Field(ge=0)]

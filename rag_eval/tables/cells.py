@@ -30,7 +30,7 @@ def error_value(shown: str) -> BadCell:
     return BadCell(f"the error value {shown[:60]}".rstrip() + "; correct the formula or clear the cell")
 
 
-BadCells = Mapping[int, Mapping[int, BadCell]]
+_BadCells = Mapping[int, Mapping[int, BadCell]]
 """By row, counted from 1, and column, counted from 0."""
 
 
@@ -63,7 +63,7 @@ class UnitRuns:
 class SheetMarks(NamedTuple):
     """What the reader of a spreadsheet leaves out: errors of a sheet's cells, and units of its numbers."""
 
-    bad: BadCells
+    bad: _BadCells
     units: UnitRuns
 
 

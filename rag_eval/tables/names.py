@@ -178,9 +178,9 @@ IDS = (
     "query_id", "question_id", "qid", "query_run", "id", "task_id", "test_idx", "example_id", "sample_id",
 )  # fmt: skip
 """Names of a column that tells queries apart."""
-CONVERSATIONS = ("conversation_id", "dialogue_id", "dialog_id", "chat_id", "thread_id")
+_CONVERSATIONS = ("conversation_id", "dialogue_id", "dialog_id", "chat_id", "thread_id")
 """Names of a column with the id of the conversation that the row is a part of."""
-CHATS = ("messages", "conversation", "conversations")
+_CHATS = ("messages", "conversation", "conversations")
 """Those names of a query whose cells may be whole conversations: next to another query they tell its earlier turns."""
 PASSAGES = (
     "passage",
@@ -209,12 +209,12 @@ SPENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 """Names of what a bot spends on a response. They count only where the cells are amounts."""
-SECOND_LATENCIES = (
+_SECOND_LATENCIES = (
     "elapsed", "total_time", "took", "time_to_answer", "answer_time", "response_duration", "runtime", "Antwortdauer",
     "Laufzeit", "durée de réponse",
 )  # fmt: skip
 """Names of a latency that count only where no column has a name of the first rank."""
-DURATIONS = ("duration", "Dauer", "durée", "duración", "duração", "durata", "duur")
+_DURATIONS = ("duration", "Dauer", "durée", "duración", "duração", "durata", "duur")
 """Names of a latency if they have the name of a bot, or a unit up to milliseconds: others may speak of a call."""
 TOKENS = ("tokens", "total_tokens", "token_count", "tokens_used")
 """Names of a cost in tokens. They count only where no column has a cost in money."""
@@ -450,7 +450,7 @@ def joins_by_bar(headers: Iterable[str]) -> bool:
 
 def is_chat(header: str) -> bool:
     """Whether the name of a query says that its cells may be whole conversations."""
-    return squeezed(header.rpartition(".")[2]) in CHATS
+    return squeezed(header.rpartition(".")[2]) in _CHATS
 
 
 def is_conversation(header: str) -> bool:
@@ -516,7 +516,7 @@ _ANSWERS, _BOTS = _squeezed_all(ANSWERS), _squeezed_all(BOTS)
 _MORE_BOTS = {squeezed(name): place for place, name in enumerate(MORE_BOTS, 1)}
 _OF_ROWS = {
     **dict.fromkeys(_squeezed_all(IDS), ID),
-    **dict.fromkeys(_squeezed_all(CONVERSATIONS), CONVERSATION),
+    **dict.fromkeys(_squeezed_all(_CONVERSATIONS), CONVERSATION),
     **dict.fromkeys((*_BOTS, *_MORE_BOTS), BOT),
 }
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
@@ -537,7 +537,7 @@ _PASSAGES = _squeezed_all(PASSAGES)
 _OF_CONVERSATIONS = frozenset(
     _unaccented(squeezed(name))
     for name in (
-        *CONVERSATIONS, "session_id", "conversation", "dialogue", "session", "thread", "ticket_id", "Gespräch",
+        *_CONVERSATIONS, "session_id", "conversation", "dialogue", "session", "thread", "ticket_id", "Gespräch",
         "Gesprächs-ID", "Konversation", "Konversations-ID", "Dialog-ID", "Sitzung", "id de conversation",
         "id de la conversation", "id conversation", "conversación", "id de la conversación", "id conversación",
         "conversa", "id da conversa", "conversazione", "id conversazione", "gesprek", "gesprek-id", "gespreks-id",
@@ -576,7 +576,7 @@ class Spending(NamedTuple):
     """Whose it would be: the rest of the name, folded; '' for none."""
     unit: str
     rank: tuple[int, int]
-    """How much the name says (0 for most names, 1 for tokens and SECOND_LATENCIES, 2 for DURATIONS), and where in a
+    """How much the name says (0 for most names, 1 for tokens and _SECOND_LATENCIES, 2 for _DURATIONS), and where in a
     record it is (1 for a plain column): the lower one counts."""
 
 
@@ -680,8 +680,8 @@ _SPENT = sorted(
         for role, names, order in (
             *((role, its, 0) for role, its in SPENT.items()),
             (COST, TOKENS, 1),
-            (LATENCY, SECOND_LATENCIES, 1),
-            (LATENCY, DURATIONS, 2),
+            (LATENCY, _SECOND_LATENCIES, 1),
+            (LATENCY, _DURATIONS, 2),
         )
         for name in names
         for form in (folded(name), squeezed(name), _unaccented(folded(name)))

@@ -71,15 +71,15 @@ _UNSPACED = """
 _UNSPACED_ASKING = re.compile("|".join(sorted(_UNSPACED.split(), key=len, reverse=True)))
 _ENGLISH = "en"
 _BY_LANGUAGE = {language: frozenset(words(listed)) for language, listed in _SPACED.items()}
-ENGLISH_ASKING = frozenset(words("who whom whose which what when where why how"))
-ASKING_WORDS = frozenset(chain(*(words(listed.partition("|")[0]) for listed in _SPACED.values())))
+_ENGLISH_ASKING = frozenset(words("who whom whose which what when where why how"))
+_ASKING_WORDS = frozenset(chain(*(words(listed.partition("|")[0]) for listed in _SPACED.values())))
 _RANKS = {language: rank for rank, language in enumerate((_ENGLISH, *_BY_LANGUAGE))}
 _LANGUAGES_OF: dict[str, list[str]] = {}
 """By word."""
 for _language, _listed in {_ENGLISH: STOP_WORDS, **_BY_LANGUAGE}.items():
     for _word in _listed:
         # An asking word tells more than the "the" of a title; "don" may be one of Spanish.
-        _votes = 2 if _word in ENGLISH_ASKING | ASKING_WORDS else _word != "don"
+        _votes = 2 if _word in _ENGLISH_ASKING | _ASKING_WORDS else _word != "don"
         _LANGUAGES_OF.setdefault(_word, []).extend([_language] * _votes)
 
 _FOREIGN = _LANGUAGES_OF.keys() - STOP_WORDS
@@ -504,5 +504,5 @@ _OPENERS = " ¿\"'«“"
 def asking_of(text: str) -> Sequence[str]:
     """Its first asking word, or the asking wordings of a script without spaces."""
     own = WRITTEN_WORD.findall(normalise(text))
-    listed = ENGLISH_ASKING if not ENGLISH_ASKING.isdisjoint(own) else ASKING_WORDS & small_words_of(own)
+    listed = _ENGLISH_ASKING if not _ENGLISH_ASKING.isdisjoint(own) else _ASKING_WORDS & small_words_of(own)
     return next(([word] for word in own if word in listed), None) or _unspaced_asking(text)

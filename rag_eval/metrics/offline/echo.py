@@ -51,7 +51,7 @@ from rag_eval.texts.words import (
     words,
 )
 
-LEAST_REPEATED = 0.7
+_LEAST_REPEATED = 0.7
 """Share of a question's words, small ones included, from which on a clause in other words repeats the question."""
 _MOST_NEW = 0.5
 """Share of new content in a clause that has the asking word and stands next to "you asked"."""
@@ -228,7 +228,7 @@ def _is_suspect(text: Reading, part: _Part) -> bool:
     stems = _stems(part.text)
     # Without its last letter, most words are found in their other forms, too.
     n_found = sum([one[: -1 if len(one) > 4 else None] in written for one in stems])
-    return n_found >= LEAST_REPEATED * len(stems)
+    return n_found >= _LEAST_REPEATED * len(stems)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -536,7 +536,7 @@ def _is_echo(clause: _Clause, asked: _Query, leads: bool, speaks: bool) -> bool:
     if clause.is_empty or clause.new > (_MOST_NEW if speaks and clause.asks else 0):
         return False
     own = set(clause.stems)
-    if any(len(own & one.stems) >= LEAST_REPEATED * len(one.stems) for one in asked.questions):
+    if any(len(own & one.stems) >= _LEAST_REPEATED * len(one.stems) for one in asked.questions):
         is_title = _QUOTED_QUESTION_MARK.fullmatch(clause.after.rstrip()) is not None  # its sentence goes on
         return (clause.has_question_mark and not is_title) or (clause.asks and (leads or clause.is_quoted))
     return leads and speaks and clause.asks

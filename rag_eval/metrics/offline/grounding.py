@@ -21,7 +21,7 @@ from rag_eval.texts.words import (
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
-CERTAIN = 2
+_CERTAIN = 2
 """What a number, code or name of a short text counts if it is missing."""
 WORDING = 0.4
 """What a word of a short text counts if it is nowhere in the evidence: it may be another word for the same."""
@@ -45,7 +45,7 @@ class Understood(NamedTuple):
     stems: AbstractSet[str] = frozenset()
     """Words that are not compared."""
     certain: AbstractSet[str] = frozenset()
-    """Numbers, codes and names: if they are missing, they count CERTAIN, and any other word WORDING."""
+    """Numbers, codes and names: if they are missing, they count _CERTAIN, and any other word WORDING."""
     restated: AbstractSet[str] = frozenset()
     """Words of amounts that the evidence writes in another way."""
     is_in_order: bool = False
@@ -121,7 +121,7 @@ def _grounding(
     n_certain = len(missing_new & understood.certain)
     n_found = len(new) - len(missing_new)
     is_told = n_found > 1 or not understood.certain.isdisjoint(new - missing_new)
-    lost = CERTAIN * n_certain + (WORDING if is_told else 1) * (len(missing_new) - n_certain)
+    lost = _CERTAIN * n_certain + (WORDING if is_told else 1) * (len(missing_new) - n_certain)
     of_new = n_found / (n_found + lost)
     if understood.is_in_order and (new_pairs := {pair for pair in pairs if set(pair) <= new}):
         of_new = WORD_WEIGHT * of_new + (1 - WORD_WEIGHT) * (
@@ -154,13 +154,13 @@ def _clauses(sentence: Reading) -> list[Reading]:
     if sentence.text.isascii() or not has_spaced_sentences(sentence.text):
         return [sentence]
     starts: list[int] = []
-    length = SHORTEST_CLAUSE
+    length = _SHORTEST_CLAUSE
     for place, piece in enumerate(sentence.pieces):
-        if length >= SHORTEST_CLAUSE:
+        if length >= _SHORTEST_CLAUSE:
             starts.append(place)
             length = 0
         length += len(piece)
-    if len(starts) > 1 and length < SHORTEST_CLAUSE:
+    if len(starts) > 1 and length < _SHORTEST_CLAUSE:
         starts.pop()
     return [
         Reading(" ".join(sentence.pieces[start:end]), list(chain(*sentence.stems_by_piece[start:end])))
@@ -168,7 +168,7 @@ def _clauses(sentence: Reading) -> list[Reading]:
     ]
 
 
-SHORTEST_CLAUSE = 20
+_SHORTEST_CLAUSE = 20
 """Characters of a Thai or Lao clause."""
 TELLING = frozenset(
     map(

@@ -193,7 +193,7 @@ SPACED = {
         ),
     ),
 }
-UNSPACED = {
+_UNSPACED = {
     "zh": (
         "不知道|不清楚|不确定|不確定|(?:无法|無法|不能|没办法|沒辦法)(?:回答|确定|確定|提供|得知|判断|判斷|找到|从|從|根据|根據)"
         "|没有(?:足够|提供|提到|提及|相关|找到|包含|说明|关于)|沒有(?:足夠|提供|提到|提及|相關|找到|包含|說明|關於)"
@@ -242,7 +242,7 @@ class _Patterns(NamedTuple):
     about: re.Pattern[str]
 
 
-SEARCHES = {
+_SEARCHES = {
     "en": _Search(
         "no not cannot couldn didn n't", "nothing", "found find locate search retriev",
         "information answer result match detail",
@@ -343,7 +343,7 @@ def all_wordings() -> re.Pattern[str]:
 
 @cache
 def unspaced_wordings() -> re.Pattern[str]:
-    return re.compile("|".join(UNSPACED.values()))
+    return re.compile("|".join(_UNSPACED.values()))
 
 
 def likely_searches(sentence: str) -> Iterator["_Patterns"]:
@@ -356,7 +356,7 @@ def likely_searches(sentence: str) -> Iterator["_Patterns"]:
 
 @cache
 def _search_patterns(language: str) -> "_Patterns":
-    return _Patterns(*map(_any_of, SEARCHES[language]))
+    return _Patterns(*map(_any_of, _SEARCHES[language]))
 
 
 def _any_of(listed: str) -> re.Pattern[str]:
@@ -378,7 +378,7 @@ def _beginnings(listed: str) -> frozenset[str]:
 
 _BEGINNINGS = {
     language: (_beginnings(search.found), _beginnings(f"{search.no} {search.nothing}"))
-    for language, search in SEARCHES.items()
+    for language, search in _SEARCHES.items()
 }
 """Of the words for what a search found, and for no and nothing."""
 _FOUND = frozenset(chain.from_iterable(found for found, _ in _BEGINNINGS.values()))

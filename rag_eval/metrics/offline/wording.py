@@ -12,7 +12,7 @@ from rag_eval.texts.words import NEGATION, STOP_WORDS, numbers, read, stem, stem
 
 PREFIX = 4
 """Two words of one root are taken to share so many letters at the beginning."""
-SIMILAR = 0.8
+_SIMILAR = 0.8
 """What a word counts that is only found by its beginning."""
 _MOST_LENGTH_DIFFERENCE = 3
 _SYLLABLES = 2
@@ -40,7 +40,7 @@ class Likeness(NamedTuple):
 
     @property
     def share(self) -> float:
-        """0..1: share of the words found, where one in another form counts SIMILAR."""
+        """0..1: share of the words found, where one in another form counts _SIMILAR."""
         return 1 - _lost(len(self.missing), len(self.alike)) / len(self.wanted)
 
     def exactly(self) -> "Likeness":
@@ -66,7 +66,7 @@ class Likeness(NamedTuple):
 
 
 def _lost(missing: int, alike: int) -> float:
-    return missing + (1 - SIMILAR) * alike
+    return missing + (1 - _SIMILAR) * alike
 
 
 def raised(share: float, by: float) -> float:
