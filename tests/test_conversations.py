@@ -1318,6 +1318,13 @@ def test_pass_rates_count_a_conversation_as_one() -> None:
     assert (six.passed, six.scored) == (72, 72)
 
 
+def test_the_interval_of_a_pass_rate_of_0_or_1_ends_there() -> None:
+    """Not at 2.8e-17, which is above the rate."""
+    for count in range(1, 60):
+        none, all_ = wilson_interval(0, count), wilson_interval(count, count)
+        assert (none.low, all_.high) == (0.0, 1.0)
+
+
 @pytest.mark.slow
 def test_intervals_of_pass_rates_cover_with_conversations() -> None:
     rng = np.random.default_rng(3)

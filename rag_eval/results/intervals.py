@@ -138,7 +138,10 @@ def wilson_interval(passed: float, count: float, *, reach: float | None = None) 
     share, scale = passed / count, 1 + z * z / count
     middle = (share + z * z / (2 * count)) / scale
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / scale
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    # Rounding would put an end of a share of 0 or 1 beside it.
+    return Interval(
+        max(0.0, middle - half) if passed else 0.0, min(1.0, middle + half) if passed < count else 1.0
+    )
 
 
 def quantile_interval(
