@@ -1,6 +1,7 @@
 """What an endpoint's answer means, and what counts as a reply: pure, without a network."""
 
 import json
+import math
 import re
 import ssl
 from itertools import pairwise
@@ -126,6 +127,10 @@ def test_tokens_of_an_unusable_reply_are_counted() -> None:
         (10**9 + 1, 10**9),
         (2**63, 10**9),
         (10**400, 10**9),
+        (7.0, 7),
+        (-7.0, 0),
+        (1e308, 10**9),
+        (math.nan, 0),
         (1.5, 0),
         ("7", 0),
         (None, 0),

@@ -584,7 +584,8 @@ _SHORTEST_LOOP = 60
 
 def _count(value: Any) -> int:
     """A count of tokens, at most more than any model can have read or written: its sums must fit the store."""
-    return min(value, _MOST_TOKENS) if isinstance(value, int) and value >= 0 else 0
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return min(int(value), _MOST_TOKENS) if is_whole and value >= 0 else 0
 
 
 _MOST_TOKENS = 10**9
