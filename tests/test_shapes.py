@@ -2889,6 +2889,33 @@ def test_judgements_next_to_a_bot_are_told_from_a_variant_by_their_cells(
     assert read_table(path, named=[Named(name, "ignore", "--map")]).bots == ("A",)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_bot"),
+    [
+        ("Bot_Winner", ["A", "B"], False),
+        ("Bot_Comment", ["good", "bad"], False),
+        ("Bot_Score", ["1", "2"], False),
+        ("Bot_Baseline", ["unknown", "unknown"], True),
+        ("Bot_Grader", ["yes", "no"], True),
+        ("Bot_Verdict", ["Both are right, I think.", "Neither of them is right."], True),
+    ],
+)
+def test_a_column_that_compares_bots_is_no_bot(
+    name: str, values: list[str], is_bot: bool, tmp_path: Path
+) -> None:
+    rows = [[f"Is it {n}?", f"It is {n}, as I was told.", f"It may be {n}.", values[n % 2]] for n in range(8)]
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_B", name], *rows)
+    if is_bot:
+        assert read_table(path).bots == ("A", "B", name.removeprefix("Bot_"))
+        return
+    assert problems(path) == [
+        f"in.csv: column '{name}' (D) does not look like the responses of a bot, but like something about the others; "
+        f"add --map {name}=ignore, or --map {name}=bot if it does contain responses"
+    ]
+    assert read_table(path, named=[Named(name, "bot", "--map")]).bots == ("A", "B", name.removeprefix("Bot_"))
+    assert read_table(path, named=[Named(name, "ignore", "--map")]).bots == ("A", "B")
+
+
 def test_variants_of_a_bot_are_bots(tmp_path: Path) -> None:
     names = ["A", "A_v2", "A_reasoning", "A_no_rating", "Context", "Rating"]
     path = write_table(

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 
@@ -52,6 +52,7 @@ from rag_eval.tables.names import (
     context_with_number,
     folded,
     halves_of,
+    is_about,
     is_conversation,
     is_label,
     is_no_bot,
@@ -397,11 +398,18 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
             join = f"; {USE_ALL}" if context_with_number(about) else ""
             roles = [] if join or not speaks_of_sources(about) else [WORDS[CONTEXT]]
             yield _no_bot(use, whose, roles) + join
-        elif is_no_bot(name):
-            meaning = meaning_of(name, has_prefixed=True)
-            is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
-            if has_response or (is_context and len(bots) > 1):
-                yield _no_bot(use, "one", [WORDS[meaning.role]] if meaning and meaning.role in WORDS else [])
+            continue
+        meaning = meaning_of(name, has_prefixed=True)
+        is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
+        if is_no_bot(name) and (has_response or (is_context and len(bots) > 1)):
+            yield _no_bot(use, "one", [WORDS[meaning.role]] if meaning and meaning.role in WORDS else [])
+        elif is_about(name) and _are_judgements(places[name], places.values(), rows):
+            yield _no_bot(use, "the others", [])
+
+
+def _are_judgements(index: int, others: Iterable[int], rows: FirstRows) -> bool:
+    """Whether a column has numbers, or a few words that are repeated, and another one has texts."""
+    return rows.seen(index).mean > 0 and not all(rows.may_be_responses(index, other) for other in others)
 
 
 def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
@@ -412,11 +420,9 @@ def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
     """
     if is_no_bot(name) or context_with_number(name) is not None:
         return True
-    if not rows.seen(index).mean:
-        return False
     if is_label(name):
-        return not rows.are_like(index, other)
-    return not is_variant(name) and not rows.may_be_responses(index, other)
+        return rows.seen(index).mean > 0 and not rows.are_like(index, other)
+    return not is_variant(name) and _are_judgements(index, [other], rows)
 
 
 def _no_bot(use: ColumnUse, whose: str, roles: Sequence[str]) -> str:
