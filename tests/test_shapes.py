@@ -3000,6 +3000,38 @@ def test_cells_that_seem_to_join_chunks_are_pointed_out_if_all_of_them_do(
 
 
 @pytest.mark.parametrize(
+    ("cells", "is_told"),
+    [
+        (["https://a.example/b#3", "www.a.example || http://b.example", '["a.pdf", "My rules.docx"]'], True),
+        (["a.pdf, b.pdf", "c.md", "d/e.html#f"], True),
+        (["https://a.example/b", "https://a.example/c", "It is open. https://a.example/b"], False),
+        (["It is open.", "https://a.example/b", "https://a.example/c"], False),
+        (["https://a.example/b", "https://a.example/c", None], False),
+        (["doc1", "doc2", "doc3"], False),
+    ],
+)
+def test_a_context_of_links_is_pointed_out(cells: list[object], is_told: bool, tmp_path: Path) -> None:
+    rows = [[f"What is {n}?", "It is.", cell] for n, cell in enumerate(cells)]
+    table = read_table(write_table(tmp_path / "a.xlsx", ["Query", "Bot_A", "Context"], *rows))
+    assert table.warnings == (
+        (
+            "Column 'Context' (C) has nothing but links or names of files, which support no statement. If the texts "
+            "that were retrieved are not recorded, add --map Context=ignore.",
+        )
+        if is_told
+        else ()
+    )
+
+
+def test_the_context_of_several_bots_in_one_column_is_pointed_out_once(tmp_path: Path) -> None:
+    rows = [[f"What is {n // 2}?", "AB"[n % 2], f"It is {n}.", f"{n}.pdf"] for n in range(6)]
+    path = write_table(tmp_path / "a.csv", ["question", "model", "answer", "context"], *rows)
+    assert [warning.partition(" has ")[0] for warning in read_table(path).warnings] == [
+        "Column 'context' (D)"
+    ]
+
+
+@pytest.mark.parametrize(
     ("row", "is_sum"),
     [
         (["Total", None, 3, 3, None], True),

@@ -87,6 +87,9 @@ _TOTAL = re.compile(
     r"|合計|总计|平均)\b(?!.*\?)",
     re.IGNORECASE,
 )
+_NAME_OF_FILE = re.compile(
+    r"(?:https?://|www\.)\S+|[^\n]{1,200}\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt)(?:#\S*)?", re.IGNORECASE
+)
 _NUMBER = re.compile(r"[\d.,]+\s?%?")
 _NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
 
@@ -139,6 +142,8 @@ class RowReader:
         """By column of contexts: cells that hold some."""
         self._joined: dict[int, tuple[str, int]] = {}
         """What joins several chunks in all of them, as it seems, and how many these are."""
+        self._with_names: Counter[int] = Counter()
+        """Those of them with nothing but links and names of files, as long as these are all."""
         self._totals: list[int] = []
         """Rows without a response whose query begins like a total or a note below a table."""
         self._sums: list[int] = []
@@ -404,17 +409,29 @@ class RowReader:
                 f"the first in {self._first_dropped}."
             )
 
-    def _blanks(self) -> Iterator[str]:
-        """What is blank, counts against a bot, and may never have been meant to."""
+    def _on_contexts(self) -> Iterator[str]:
+        """Columns of contexts whose cells may have been meant as something else."""
         for index in self._contexts:
-            if index not in self._with_chunks:
-                use = self.columns.used[index]
+            count = self._with_chunks[index]
+            use = self.columns.used[index]
+            if not count:
                 yield (
                     f"Column {use} has no chunk in any row, which counts as nothing retrieved. If no context was "
                     f"recorded, add {map_option(use, 'ignore')}."
                 )
-            elif self._joined.get(index, ("", 0))[1] == self._with_chunks[index] >= _FEW_ROWS:
+            elif count < _FEW_ROWS:
+                continue
+            elif self._with_names[index] == count:
+                yield (
+                    f"Column {use} has nothing but links or names of files, which support no statement. If the texts "
+                    f"that were retrieved are not recorded, add {map_option(use, 'ignore')}."
+                )
+            elif self._joined.get(index, ("", 0))[1] == count:
                 yield f"Column {self._names[index]}: {self._joined[index][0]}."
+
+    def _blanks(self) -> Iterator[str]:
+        """What is blank, counts against a bot, and may never have been meant to."""
+        yield from dict.fromkeys(self._on_contexts())  # of several bots, one column may be meant
         for index, (same, compared, length) in self._copies.items():
             if same == compared >= _FEW_ROWS and length >= _WORDY * compared:
                 use = self.columns.used[index]
@@ -489,6 +506,9 @@ class RowReader:
         if found.chunks:
             self.kinds[found.kind] += 1
             self._with_chunks[index] += 1
+            is_only_names = self._with_names[index] == self._with_chunks[index] - 1
+            if is_only_names and all(map(_NAME_OF_FILE.fullmatch, found.chunks)):
+                self._with_names[index] += 1
             joined, count = self._joined.get(index, ("", 0))
             if found.kind == WHOLE and count == self._with_chunks[index] - 1 and (what := what_joins(text)):
                 self._joined[index] = what, count + 1 if what == joined else 1
