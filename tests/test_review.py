@@ -797,6 +797,9 @@ def test_a_review_sheet_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         ("yes", "polite", 1.0),
         ("No", "polite", 0.0),
         ("cannot say", "polite", None),
+        ("1.0", "polite", 1.0),
+        ("1,0", "polite", 1.0),
+        ("0,00", "polite", 0.0),
     ],
 )
 def test_labels_are_words_of_the_list_or_numbers(text: str, measure: str, value: float | None) -> None:

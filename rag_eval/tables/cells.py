@@ -281,7 +281,7 @@ def parse_verdict(text: str) -> float:
     raise ValueError(f"{_shown(text)} is not a label; expected yes or no (or true, false, pass, fail, 1, 0)")
 
 
-_ONE, _ZERO = re.compile(r"1(?:\.0+)?"), re.compile(r"0(?:\.0+)?")
+_ONE, _ZERO = re.compile(r"1(?:[.,]0+)?"), re.compile(r"0(?:[.,]0+)?")
 """Data frames write whole numbers with a fraction in a column where some are missing."""
 _DECIMAL_COMMA = re.compile(r"^(0|1(?=,0+$)),(\d+)$", re.ASCII)
 """Only of 0 to 1."""
