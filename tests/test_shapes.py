@@ -297,6 +297,12 @@ def test_rows_of_bots_below_a_merged_query_are_only_said_to_lack_it(tmp_path: Pa
         "clear the row"
         for number in (3, 5)
     ]
+    book = openpyxl.load_workbook(tmp_path / "a.xlsx")
+    book.active["D1"] = "context"
+    for cells in ("D4:D5", "A4:A5", "D2:D3", "A2:A3"):
+        book.active.merge_cells(cells)
+    book.save(tmp_path / "b.xlsx")
+    assert "as blank (at A2, D2, A4, D4); unmerge them" in problems(tmp_path / "b.xlsx")[-1]
 
 
 @pytest.mark.parametrize(

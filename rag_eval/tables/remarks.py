@@ -267,7 +267,7 @@ def merge_warnings(
     """
     touched = [
         area
-        for area in merged
+        for area in sorted(merged)
         if area.first_row <= last_row
         and area.last_row >= first_row
         and not (area.first_row < first_row == area.last_row and area.first_column == area.last_column)
