@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from conftest import Run
 from files import write_table
+from hypothesis import given
+from hypothesis import strategies as st
 from page_cases import page_of
 from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
@@ -32,7 +34,7 @@ from rag_eval.records import (
 )
 from rag_eval.report.page.figures import Point, histogram, mean_bar, timeline
 from rag_eval.report.page.html_page import HtmlReport
-from rag_eval.report.page.packing import REASON_BITS
+from rag_eval.report.page.packing import REASON_BITS, _ChosenRows
 from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
 from rag_eval.results.intervals import Interval
 
@@ -558,3 +560,44 @@ def test_flags_that_a_runs_json_may_name_cannot_break_the_page(tmp_path: Path) -
     flags = {(2, "Atlas"): tuple(f"response: kind {number}" for number in range(20))}
     meta = read(page_of(tmp_path / "p.html", [plain_result(2, "Atlas")], flags=flags))["meta"]
     assert len(meta["flags"]) == 8
+
+
+BLOCKS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 7), st.sampled_from([0, 1, 2])), min_size=1, max_size=6),
+        st.integers(1, 900),
+    ),
+    max_size=5,
+)
+"""Rows that are named with the reason, block by block, and the bytes of its texts."""
+
+
+@given(blocks=BLOCKS, dropped=st.integers(0, 5))
+def test_blocks_that_are_taken_back_leave_the_choice_as_it_was_before_them(
+    blocks: list[tuple[list[tuple[int, int]], int]], dropped: int
+) -> None:
+    """Also the reasons of a row that is named again, as the worst of another bot."""
+
+    def filled(
+        parts: list[tuple[list[tuple[int, int]], int]],
+    ) -> tuple[_ChosenRows, list[int]]:
+        choice, new = _ChosenRows(8), []
+        for number, (turns, size) in enumerate(parts):
+            new.append(sum([choice.add(number, row, why) for row, why in turns]))
+            choice.sizes.append(size)
+        return choice, new
+
+    def state(choice: _ChosenRows) -> tuple[object, ...]:
+        places = [
+            (block, position)
+            for block, position in zip(choice.blocks, choice.positions, strict=True)
+            if block >= 0
+        ]
+        return places, [*choice.rows()], choice.block_count, choice.sizes, choice.why
+
+    choice, new = filled(blocks)
+    left = max(0, len(blocks) - dropped)
+    for number in range(len(blocks) - 1, left - 1, -1):
+        assert choice.drop_last_block(0.5) == blocks[number][1] + 0.5 * new[number]
+    again, _ = filled(blocks[:left])
+    assert state(choice) == state(again)

@@ -109,7 +109,7 @@ class _ChosenRows:
         self.sizes: list[int] = []
         """Of each block: bytes of its packed texts."""
         self._turns: list[array[int]] = []
-        """Of each block: the rows that were named while it was filled, times 4, plus why."""
+        """Of each block: the rows that were named while it was filled, times 4, plus why if that was new of the row."""
         self._position = 0
 
     def add(self, block: int, row: int, why: int) -> bool:
@@ -117,7 +117,7 @@ class _ChosenRows:
         if block == len(self._turns):
             self._turns.append(array("Q"))
             self._position = 0
-        self._turns[block].append(row * 4 + why)
+        self._turns[block].append(row * 4 + (why & ~self.why[row]))
         self.why[row] |= why
         if self.blocks[row] >= 0:
             return False
