@@ -14,6 +14,7 @@ from pathlib import Path
 from rag_eval.errors import InputError
 from rag_eval.tables import names
 from rag_eval.tables.cells import Measured, column_letter, parse_score, parse_verdict
+from rag_eval.tables.chats import printed_messages
 from rag_eval.tables.chunking import looks_like_broken_list, split_cell
 from rag_eval.tables.columns import parse_map
 from rag_eval.tables.document_ids import parse_documents, parse_ids, parse_query_id
@@ -115,6 +116,10 @@ def of_speaker(text: str) -> Iterator[str]:
     yield f"{role_of(text)!r}, {is_speaker(text)}"
 
 
+def of_printed(text: str) -> Iterator[str]:
+    yield str(printed_messages(text))
+
+
 def of_turns(text: str) -> Iterator[str]:
     yield str([f"{turn.role}: {turn.content}" for turn in turns_of_text(text)])
 
@@ -135,6 +140,7 @@ READERS: Mapping[str, Callable[[str], Iterator[str]]] = {
     "score": lambda text: iter([str(parse_score(text))]),
     "verdict": lambda text: iter([str(parse_verdict(text))]),
     "speaker": of_speaker,
+    "printed": of_printed,
     "turns": of_turns,
     "letter": lambda text: iter([column_letter(int(text))]),
     "map": lambda text: iter([str(parse_map(text.split(" ; ")))]),
