@@ -26,6 +26,7 @@ from scipy.stats import rankdata
 
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.citation_support import citation_metrics
+from rag_eval.metrics.offline.support import own_shares, support
 from rag_eval.records import NO_CITATIONS, NO_SUCH_CHUNK, WRONG_CHUNK, Case, Outcome, Score, Turn
 from rag_eval.texts import brackets
 from rag_eval.texts.citations import Habit, citing_sentences, habit_of, joined
@@ -746,6 +747,26 @@ def test_three_chunks_and_two_of_one_text_are_right_by_words() -> None:
     assert precision.value == pytest.approx(1.0, abs=0.1)
     precision, _ = scores(f"{JOINT} [1][2][4].", (*CHUNKS, "Loans last four weeks."))
     assert precision.value == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words", "pairs"),
+    [
+        (("Harbour trams cross.", "Seven bridges daily."), (3, 3), (2, 2)),
+        (("Harbour trams cross seven bridges daily.",), (6,), (5,)),
+        (("Harbour trams cross seven bridges daily.", "Tea."), (6, 0), (5, 0)),
+        (("Trams of the harbour.", "Harbour trams.", "Seven bridges daily."), (2, 2, 3), (0, 1, 2)),
+        (("Daily seven.", "Bridges cross harbour trams."), (2, 4), (0, 1)),
+        (("Tea.", "Tea."), (0, 0), (0, 0)),
+    ],
+)
+def test_what_only_one_chunk_has_of_a_sentence_weighs_by_words_and_pairs(
+    chunks: tuple[str, ...], words: tuple[int, ...], pairs: tuple[int, ...]
+) -> None:
+    """Two thirds for six words, the rest for five pairs; chunks that have the same words count as one."""
+    supports = [support("Harbour trams cross seven bridges daily.", (chunk,)) for chunk in chunks]
+    expected = [2 / 3 * count / 6 + 1 / 3 * number / 5 for count, number in zip(words, pairs, strict=True)]
+    assert own_shares(supports) == pytest.approx(expected)
 
 
 def test_a_chunk_that_supports_a_part_of_what_it_is_cited_for_counts_in_part() -> None:

@@ -672,6 +672,16 @@ def test_a_shared_text_goes_on_in_the_next_record(flags: int, head: bytes, tail:
         assert _shared_lengths(b"".join(records)) == [30, 21, 12]
 
 
+@pytest.mark.parametrize("padding", [b"", b"\x00", b"\x00\x00"])
+def test_a_shared_text_may_begin_with_the_next_record(padding: bytes) -> None:
+    texts = [struct.pack("<HB", len(each), 0) + each for each in (b"one", b"three", b"eleven", b"7")]
+    blocks = [bytes(8) + texts[0] + padding, texts[1] + texts[2], texts[3]]
+    records = [
+        struct.pack("<HH", 0x3C if number else 0xFC, len(each)) + each for number, each in enumerate(blocks)
+    ]
+    assert _shared_lengths(b"".join(records)) == [9, 15, 18, 3]
+
+
 def record(kind: int, *numbers: int, rest: bytes = b"") -> bytes:
     content = struct.pack(f"<{len(numbers)}H", *numbers) + rest
     return struct.pack("<HH", kind, len(content)) + content

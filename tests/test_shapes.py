@@ -1493,6 +1493,7 @@ def test_quotes_that_enclose_no_cell_of_a_text_with_tabs_are_text(
     [
         ('Query\tBot_A\n"two\nlines"\t"a ""b"" c"\nr\tb\n', [("two\nlines", 'a "b" c'), ("r", "b")]),
         ('Query\tBot_A\n"a\ttab"\tb\n', [("a\ttab", "b")]),
+        ('Query\tBot_A\n"a\ttab\nand a line"\tb\n', [("a\ttab\nand a line", "b")]),
         ('Query\tBot_A\nq\t"yes, it is"\n', [("q", "yes, it is")]),
         ('"Query"\t"Bot_A"\n"q"\t"a"\n', [("q", "a")]),
         ('Query\tBot_A\n12" or "13"\ta "b" c\n', [('12" or "13"', 'a "b" c')]),
