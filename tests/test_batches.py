@@ -17,7 +17,7 @@ from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
 from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.transport import Transport
-from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
+from rag_eval.run.batches import BatchPlan, BatchRun, about_held_back, batch_limits_of
 from rag_eval.store.batch_records import PAUSE, BatchRecords
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import read_table
@@ -420,3 +420,28 @@ def test_a_batch_has_as_much_as_its_provider_documents() -> None:
         found = batch_limits_of(settings)
         limits[name] = found.most_requests, found.most_bytes
     assert limits == {"openai": (50_000, 200_000_000), "azure": (100_000, 200_000_000)}
+
+
+@pytest.mark.parametrize(
+    ("costs", "left", "paid", "sent", "calls", "end"),
+    [
+        ([1.0], 5.0, [], [1.0], "1 call is", "."),
+        ([1.0, 1.0], 5.0, [], [], "2 calls are", "."),
+        ([1.0] * 3, 3.0, [1.0], [], "3 calls are", ": about 1 more round"),
+        ([1.0] * 10, 4.0, [0.125], [], "10 calls are", ": about 3 more rounds"),
+        ([0.5] * 1200, 512.0, [0.25], [], "1,200 calls are", ": about 2 more rounds"),
+        ([1.0] * 2, 1.0, [0.0], [], "2 calls are", ": about 2 more rounds"),
+        ([1.0], 0.5, [0.25, 0.75], [1.0], "1 call is", ": about 1 more round"),
+        ([1.0], 0.5, [0.5], [], "1 call is", ". To judge all of them, it must be raised."),
+        ([1.0] * 3, 0.5, [0.5], [1.0], "3 calls are", ". To judge all of them, it must be raised."),
+        ([1.0, 3.0], 2.0, [1.0], [], "2 calls are", ". To judge all of them, it must be raised."),
+        ([1.0, 3.0], 2.0, [0.0], [], "2 calls are", ": about 2 more rounds"),
+    ],
+)
+def test_how_many_rounds_of_batches_a_cap_on_the_cost_takes(
+    costs: list[float], left: float, paid: list[float], sent: list[float], calls: str, end: str
+) -> None:
+    """A round takes what is left by the most that calls may cost, and leaves what the answered ones did cost."""
+    held_back = "held back by --max-cost, since an open call counts with its highest possible cost"
+    fewer = " of batches. A higher limit takes fewer." if "round" in end else ""
+    assert about_held_back(costs, left, paid, sent) == f"{calls} {held_back}{end}{fewer}"

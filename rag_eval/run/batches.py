@@ -110,6 +110,30 @@ def batch_prices(settings: Settings) -> dict[str, Price]:
     }
 
 
+def about_held_back(
+    costs: Collection[float], left: float, paid: Collection[float], sent: Collection[float]
+) -> str:
+    """How many calls are held back, by what they may cost each, and how often batches are sent until none is.
+
+    `left` is what may be spent beside what calls that are `sent` may cost, and `paid` what answered ones did cost.
+    """
+    what = f"{len(costs):,} calls are" if len(costs) > 1 else "1 call is"
+    what = f"{what} held back by --max-cost, since an open call counts with its highest possible cost"
+    if not paid:
+        return f"{what}."
+    true = sum(paid) / len(paid)
+    left += sum(most - true for most in sent)
+    number, rounds, most = len(costs), 0, sum(costs) / len(costs)
+    while number > 0 and (fit := int(left / most)) > 0:
+        rounds += 1
+        left -= min(number, fit) * true
+        number -= fit
+    if number > 0:
+        return f"{what}. To judge all of them, it must be raised."
+    again = "1 more round" if rounds == 1 else f"{rounds:,} more rounds"
+    return f"{what}: about {again} of batches. A higher limit takes fewer."
+
+
 class JobBill:
     """What earlier commands of a job took: in batches, and online while it had batches."""
 
@@ -371,27 +395,14 @@ class BatchRun:
         return is_all and outbox.calls <= self._plan.finish_online_below
 
     def _about_held_back(self, costs: Collection[float]) -> str:
-        """How many calls are held back, by what they may cost each, and how often batches are sent until none is."""
+        """What is to be said of calls that are held back, by what they may cost each; empty if there are none."""
         left = self._budget.left
         if left is None or not costs:
             return ""
-        what = f"{len(costs):,} calls are" if len(costs) > 1 else "1 call is"
-        what = f"{what} held back by --max-cost, since an open call counts with its highest possible cost"
-        calls = self._records.calls_of_job(self._job.id)
-        paid = [self._plan.limits.cost(call) for call in calls if call.state in ANSWERED]
-        if not paid:
-            return f"{what}."
-        true = sum(paid) / len(paid)
-        left += sum(self._plan.limits.cost(call) - true for call in calls if call.state is CallState.SENT)
-        number, rounds, most = len(costs), 0, sum(costs) / len(costs)
-        while number > 0 and (fit := int(left / most)) > 0:
-            rounds += 1
-            left -= min(number, fit) * true
-            number -= fit
-        if number > 0:
-            return f"{what}. To judge all of them, it must be raised."
-        again = "1 more round" if rounds == 1 else f"{rounds:,} more rounds"
-        return f"{what}: about {again} of batches. A higher limit takes fewer."
+        calls, cost = self._records.calls_of_job(self._job.id), self._plan.limits.cost
+        paid = [cost(call) for call in calls if call.state in ANSWERED]
+        sent = [cost(call) for call in calls if call.state is CallState.SENT]
+        return about_held_back(costs, left, paid, sent)
 
     def _limits(self) -> BatchLimits:
         known = [each for each in (self._plan.limits.most_tokens, self._job.most_tokens) if each]
