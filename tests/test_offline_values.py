@@ -13,7 +13,7 @@ import pytest
 from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, idle_thresholds
 from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.answer_correctness import lenient
-from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, METRICS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
 from rag_eval.metrics.offline.brief import given_names
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, ground_part
@@ -796,3 +796,32 @@ def test_a_small_change_moves_recall_little_on_the_labelled_examples() -> None:
             assert recall(variant, *chunks) >= before - 0.05, variant
         for word in ("yesterday", "quickly", "in the evening"):
             assert abs(recall(f"{reference} {word}", *chunks) - before) <= bound(reference) + 1e-9, word
+
+
+OPENING = "The museum opens at nine in the morning on weekdays, and at ten on Sundays and public holidays."
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "reference", "has_chunks", "is_asked", "is_expected"),
+    [
+        ("When does the museum open?", OPENING, "At nine.", True, True, True),
+        ("When does the museum open?", OPENING, "At nine.", False, True, True),
+        ("When does the museum open?", "At nine.", "At nine.", True, False, True),
+        ("When does the museum open?", "At nine.", "At nine.", False, True, True),
+        ("When does the museum open?", "I don't know.", "At nine.", False, False, True),
+        ("When does the museum open?", "When does the museum open?", "At nine.", False, False, False),
+        ("What is it like?", "It is what it was.", "It is.", True, False, True),
+        ("What is it like?", "It is what it was.", "It is.", False, True, True),
+        ("Is it open?", "Yes.", "Yes.", False, False, False),
+        ("Is it open?", "Yes, it is.", "No, it is closed today.", False, False, False),
+        ("Who?", "...", "Ada", False, False, True),
+    ],
+)
+def test_which_texts_an_embedding_compares(
+    query: str, response: str, reference: str, has_chunks: bool, is_asked: bool, is_expected: bool
+) -> None:
+    """The response with the query, unless a short one is understood by the chunks, and with the ground truth."""
+    case = Case(2, "A", query, response, reference, (OPENING,) if has_chunks else None)
+    relevancy, correctness = (METRICS[name].offline() for name in ("answer_relevancy", "answer_correctness"))
+    assert relevancy.alike(case) == ((query, response) if is_asked else None)
+    assert correctness.alike(case) == ((reference, response) if is_expected else None)
