@@ -1,4 +1,5 @@
-"""What short texts are read as, to the letter: amounts by value, words in their compared form, sentences, citations.
+"""What short texts are read as, to the letter: amounts by value, words in their compared form, sentences, citations,
+refusals.
 
 `texts_read.txt` has each text, as JSON writes it, and below it what is read. `python tests/test_texts_read.py` writes
 that anew after a change that is wanted; read what differs before you keep it.
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.texts.amounts import amounts, may_have_amount
 from rag_eval.texts.brackets import marks
 from rag_eval.texts.citations import citing_sentences, habit_of
 from rag_eval.texts.source_lists import asks_for_sources, names_sources, without_sources
-from rag_eval.texts.words import names, numbers, read, read_sentences, sentences, stems_of
+from rag_eval.texts.words import names, numbers, read, read_claim, read_sentences, sentences, stems_of
 
 RECORDED = Path(__file__).parent / "texts_read.txt"
+PLAIN = ("Loans last four weeks.", "Dogs are not allowed.", "The library opens at 9.")
 CHUNKS = ("Loans last four weeks.", "[2] Dogs are not allowed.", "The library opens at 9.")
 
 
@@ -48,8 +51,11 @@ def told(text: str) -> Iterator[str]:
         yield f"  without sources: {without_sources(text)!r}"
     if names_sources(text) or asks_for_sources(text):
         yield f"  names sources: {names_sources(text)}, asks for them: {asks_for_sources(text)}"
+    if is_refusal(read_claim(text).whole):
+        yield "  refuses"
     if any(sign in text for sign in "[(【^"):
         habit = habit_of(text, CHUNKS)
+        yield f"  of plain chunks: {habit_of(text, PLAIN)}"
         yield f"  marks: {[tuple(mark) for mark in marks(text, leads=False, chunks=CHUNKS)]}, {habit}"
         yield from (
             f"  cites: {tuple(each)}"
