@@ -26,8 +26,9 @@ from fake_judge import FakeJudge, completion
 from files import sheet_of, write_table
 from forking import Forker
 from openpyxl import load_workbook
-from report_cases import plain_result
+from report_cases import facts_of, plain_result
 
+from rag_eval.cli.history import HistoryOfRun
 from rag_eval.errors import InputError
 from rag_eval.report.history_record import HistoryRecord, _append
 from rag_eval.report.page.timeline import history_section
@@ -465,6 +466,17 @@ def test_a_line_that_is_there_twice_is_one_run(entry: dict[str, Any], tmp_path: 
     history = history_of(tmp_path / "h", entry, changed(entry, partial="stopped"), entry)
     assert [run.partial for run in history.runs] == [""]
     assert history.damaged == ()
+
+
+@pytest.mark.parametrize(("day", "past"), [(1, []), (2, [1]), (3, [1, 2]), (4, [1, 2, 3])])
+def test_the_past_of_a_run_are_the_runs_that_began_before_it(
+    entry: dict[str, Any], tmp_path: Path, day: int, past: list[int]
+) -> None:
+    """A run that is continued has a line of its own there, with the time at which it began."""
+    history_of(tmp_path / "h", *(changed(entry, started=at(number)) for number in (2, 1, 3)))
+    facts = facts_of(("Atlas", "Birch"), 5, started=datetime.fromisoformat(at(day)))
+    history = HistoryOfRun.read(tmp_path / "h", "0" * 64, facts).history
+    assert [run.started.day for run in history.runs] == past
 
 
 def test_of_many_damaged_lines_the_first_are_named(
