@@ -542,6 +542,37 @@ def test_a_fresh_run_that_was_interrupted_goes_on(
         assert told["requests"] == len(judge.requests), "those of both commands"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cache", ["", "[cache]\nenabled = yes\n"])
+def test_a_smaller_run_leaves_what_a_stopped_one_has_paid(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, cache: str
+) -> None:
+    """Of other rows, or by another judge, into the same report; also what --fresh has begun again."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    sheet_of(folder / "in.xlsx", rows=4)
+    (folder / "config.ini").write_text(ONE_METRIC + cache)
+    if cache:
+        assert run(forker, folder, judge).code == 0
+        judge.requests.clear()
+    fresh = ("--fresh",) if cache else ()
+    assert run(forker, folder, judge, "--max-calls", "4", *fresh).code == 4
+    first = [each.prompt for each in judge.requests]
+    for other in (("--rows", "2-2"), ("--model", "gpt-other", "--rows", "2-2")):
+        words = ("in.xlsx", "-o", "r.xlsx", *other)
+        ended = forker.run(folder, *words, variables=azure(judge))
+        assert (ended.code, "Kept: r.xlsx.journal, since another run" in ended.out) == (0, not cache), (
+            ended.err
+        )
+    before = len(judge.requests)
+    assert run(forker, folder, judge).code == 0
+    again = [each.prompt for each in judge.requests[before:] if each.task != "preflight"]
+    assert again
+    assert {*again}.isdisjoint(first), "nothing is paid twice"
+    assert len(again) + len(first) == 4 + 1 + 1, "and nothing from before --fresh is taken"
+    assert not (folder / "r.xlsx.journal").exists()
+
+
 def stored_at(folder: Path) -> float:
     """When the oldest reply of the cache was stored."""
     with closing(sqlite3.connect(folder / ".nexus_cache" / "replies.sqlite")) as connection:

@@ -69,9 +69,14 @@ def refuse_open_batches(store: "Store", target: Path) -> None:
         )
 
 
-def earlier_batches(settings: "Settings", judges: "Judges", target: Path) -> "JobBill | None":
-    """What this report took in batches before; None if nothing is known of it."""
-    if judges.is_proxy:
+def earlier_batches(
+    settings: "Settings", judges: "Judges", target: Path, *, is_recorded: bool
+) -> "JobBill | None":
+    """What this report took in batches before; None if nothing is known of it.
+
+    If the run `is_recorded`, that is in its JSON.
+    """
+    if judges.is_proxy or is_recorded:
         return None
     from rag_eval.run.batches import JobBill
     from rag_eval.store.reply_store import Store

@@ -126,6 +126,12 @@ class _Judged:
     summary: "Summary | None" = None
     stopped: RunStoppedError | None = None
     failed_pairs: int = 0
+    calls: int = 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else needs what is stored."""
+        return self.judges.account is None or self.judges.account.is_alone(self.calls)
 
     @property
     def is_complete(self) -> bool:
@@ -192,7 +198,9 @@ class _JudgeComparisonJob:
             self._session.say(f"{side.heading}:", bold=True)
             part = ((store_path(side.settings, side.target),), table.rows)
             is_offline = side.settings.provider.is_offline
-            run = "" if is_offline else run_name(side.settings, self._session.input, side.target)
+            run = (
+                "" if is_offline else run_name(side.settings, self._session.input, side.target, side.options)
+            )
             for line in DryRun(side.loaded, side.options, self._session.rubric, run=run).lines(
                 table, partial(iter, (part,)), pairs=self._pairs_of(side, table)
             ):
@@ -233,7 +241,7 @@ class _JudgeComparisonJob:
             full = _end_accounts(opened, is_complete=not keep)
         finally:
             for each in opened:
-                each.judges.store.end(keep=keep or each.side.settings.cache.enabled)
+                each.judges.store.end(keep=keep or each.side.settings.cache.enabled or not each.is_alone)
         self._tell(comparison, runs, paths)
         if full:
             raise full
@@ -272,7 +280,7 @@ class _JudgeComparisonJob:
                     judged.failed_pairs += sum(pair.value is None for pair in result.pairs)
             if not judged.side.options.report_only:
                 refuse_empty(evaluation)
-            judged.stopped = evaluation.stopped
+            judged.stopped, judged.calls = evaluation.stopped, evaluation.calls
             judged.summary = tallies.summary()
             judged.facts = facts_at_end(
                 judged.facts,
@@ -351,15 +359,12 @@ class _JudgeComparisonJob:
 
 def _end_accounts(judged: list[_Judged], *, is_complete: bool) -> StoreError | None:
     """Why the costs of a comparison could not be closed: its figures are to be told first."""
-    accounts = [(each.judges.account, each.side.settings.cache) for each in judged if each.judges.account]
+    accounts = [each.judges.account for each in judged if each.judges.account]
     if any(each.stopped for each in judged):
         return None
     try:
-        for account, cache in accounts:
-            if not is_complete:
-                account.reach_end()
-            elif cache.enabled:  # without a cache, it goes with the journal
-                account.end()
+        for account in accounts:
+            account.end() if is_complete else account.reach_end()
     except StoreError as error:
         return error
     return None

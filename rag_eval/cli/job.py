@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rag_eval.run.batches import BatchRun
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
+    from rag_eval.run.metered_store import RunAccount
     from rag_eval.run.pairs import PairJudge
     from rag_eval.run.processes import Processes
     from rag_eval.run.until_clear import UntilClear
@@ -135,7 +136,11 @@ class Job:
 
         stores = (store_path(loaded.settings, self._paths.report),)
         is_offline = loaded.settings.provider.is_offline
-        run = "" if is_offline else run_name(loaded.settings, self._session.input, self._paths.report)
+        run = (
+            ""
+            if is_offline
+            else run_name(loaded.settings, self._session.input, self._paths.report, self._options)
+        )
         job = job_name(self._paths.report)
         dry_run = DryRun(loaded, self._options, self._session.rubric, run=run, job=job)
         looks = self._until_clear.looks if self._until_clear else ()
@@ -148,7 +153,7 @@ class Job:
         with open_batches(
             loaded.settings,
             table.rows,
-            run_name(loaded.settings, self._session.input, self._paths.report),
+            run_name(loaded.settings, self._session.input, self._paths.report, self._options),
             self._paths.report,
             self._options,
             self._session.rubric,
@@ -175,13 +180,13 @@ class Job:
         facts: "RunFacts",
         batches: "BatchRun | None" = None,
     ) -> ExitCode:
+        from rag_eval.configuration.effective import store_path
         from rag_eval.results.recorded import RecordedRun
 
         settings, is_recorded = loaded.settings, isinstance(table, RecordedRun)
         evaluation, rendered = self._open_evaluation(settings, table, judges, facts, in_batches=bool(batches))
 
-        # What a recorded run took is in its JSON.
-        bill = batches or (None if is_recorded else earlier_batches(settings, judges, self._paths.report))
+        bill = batches or earlier_batches(settings, judges, self._paths.report, is_recorded=is_recorded)
 
         def results(tallies: "Tallies") -> "Results":
             yield from self._session.judged(evaluation, table, tallies, self._until_clear)
@@ -207,13 +212,12 @@ class Job:
             )
             lacks_replies = not _is_complete(evaluation, outcome, is_recorded=is_recorded)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
-            keep = settings.cache.enabled or is_needed
+            is_anothers = not _is_alone(evaluation, batches)
+            keep = settings.cache.enabled or is_needed or is_anothers
             is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)
             try:
-                if judges.account and keep and not is_needed:  # without a cache, it goes with the journal
-                    judges.account.end()
-                elif judges.account and is_over:
-                    judges.account.reach_end()
+                if judges.account and keep:  # otherwise it goes with the journal
+                    _end(judges.account, is_complete=not is_needed, is_over=is_over)
                 if bill and is_over and (batches or not lacks_replies):
                     bill.end()
             except StoreError as error:  # the report is there, and says what it has to say
@@ -225,6 +229,9 @@ class Job:
         finally:
             evaluation.close()
             judges.store.end(keep=keep)
+        if is_anothers and not settings.cache.enabled:
+            kept = store_path(settings, self._paths.report)
+            self._session.say(f"Kept: {kept}, since another run of this input is not complete.")
         return self._session.conclude(
             outcome,
             settings,
@@ -384,6 +391,20 @@ def _refuse_looks(options: "Options") -> None:
 
 _IDLE_OFFLINE = ("offline", "offline-file")
 """Words of the table of options; --model and --temperature are reported with the settings."""
+
+
+def _end(account: "RunAccount", *, is_complete: bool, is_over: bool) -> None:
+    """Raises StoreError."""
+    if is_complete:
+        account.end()
+    elif is_over:
+        account.reach_end()
+
+
+def _is_alone(evaluation: "Evaluation", batches: "BatchRun | None") -> bool:
+    """Whether no other run needs what is stored."""
+    account = batches.account if batches else evaluation.judges.account
+    return account is None or account.is_alone(evaluation.calls)
 
 
 def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome", *, is_recorded: bool) -> bool:

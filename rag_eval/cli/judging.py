@@ -28,14 +28,15 @@ def open_judges(
     return Judges.offline(settings)
 
 
-def run_name(settings: "Settings", path: Path, target: Path) -> str:
-    """The name of the run of an LLM judge that makes `target` of the file at `path`."""
+def run_name(settings: "Settings", path: Path, target: Path, options: Options) -> str:
+    """The name of the run of an LLM judge that makes `target` of the rows of the file at `path` that are wanted."""
     from rag_eval.configuration.effective import endpoint_of
     from rag_eval.run.metered_store import name_of_run
     from rag_eval.shards.folder import fingerprint_of_file
 
     endpoint = endpoint_of(settings.without_entra())
-    return name_of_run(target, fingerprint_of_file(path), endpoint.url, endpoint.model)
+    rows = (options.sheet, options.rows, options.random_rows, options.where, settings.evaluation.max_rows)
+    return name_of_run(target, fingerprint_of_file(path), endpoint.url, endpoint.model, repr(rows))
 
 
 def _llm_judges(
@@ -52,7 +53,7 @@ def _llm_judges(
         retry_errors=options.retry_errors,
         strict=options.strict_cache,
         only=options.report_only,
-        run=run_name(settings, path, target),
+        run=run_name(settings, path, target, options),
         job=job_name(target),
     )
     judges = open_llm_judges(settings, replies, rubric, warn)

@@ -249,7 +249,7 @@ class BatchRun:
             rest=transport.rest,
         )
         name = job_name(target)
-        self._account = RunAccount(store, run, job=name, fresh=fresh)
+        self.account = RunAccount(store, run, job=name, fresh=fresh)
         self._job = self._begun(name, is_again=fresh or retry_errors)
         self._before = self._job
         self._bill = JobBill(store, self._job, plan.limits.prices)
@@ -313,13 +313,13 @@ class BatchRun:
 
     def facts(self, facts: RunFacts) -> RunFacts:
         """Those of the last evaluation, with what the job took in all its commands."""
-        usage = self._bill.total(self._account.total(facts.usage))
+        usage = self._bill.total(self.account.total(facts.usage))
         return replace(facts, usage=usage, notes=(*facts.notes, *self._notes()))
 
     def end(self) -> None:
         """The report is written: the job is over."""
         self._bill.end()
-        self._account.end()
+        self.account.end()
 
     def close(self) -> None:
         """Let go of the connection, and of the store if the last evaluation has not done so."""
@@ -414,7 +414,7 @@ class BatchRun:
         """`is_again` asks for earlier failures once more, which takes effect once."""
         job = self._records.job(name) or JobRecord(name)
         failures = job.failures_since or (time.time() if is_again else 0.0)
-        return replace(job, replies_since=self._account.since, failures_since=failures)
+        return replace(job, replies_since=self.account.since, failures_since=failures)
 
     def _carry(self) -> None:
         """Count what the job has sent so far against its caps."""

@@ -18,10 +18,13 @@ from rag_eval.store.reply_store import Statement, Store
 from rag_eval.store.store_format import insertion
 
 
-def name_of_run(target: Path, *about: str) -> str:
-    """The name of a run in its store: that of its output, and of all else that makes it another run."""
-    parts = [os.path.realpath(target), *about]
-    return "run " + hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+def name_of_run(target: Path, source: str, *about: str) -> str:
+    """The name of a run in its store: that of its output and its input, and of all else that makes it another run."""
+    return f"run {_digest(os.path.realpath(target), source)} {_digest(*about)}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class RunAccount:
@@ -87,6 +90,15 @@ class RunAccount:
             earlier_cost=before.cost or 0.0,
             by_task=dict(sorted(total.by_task.items())),
         )
+
+    def is_alone(self, asked: int) -> bool:
+        """Whether nobody else needs the replies in the store, of which this run `asked` for so many.
+
+        Another run of the same input, with other rows or by another judge, may not have come to its end.
+        """
+        same_input = self._run.rpartition(" ")[0]
+        others = self._store.rows("notes", "name", "name LIKE ? AND name != ?", f"{same_input} %", self._run)
+        return not others or sum(task.replies for task in self._store.overview()) <= asked
 
     def keep(self) -> None:
         """Commit it, requests without a reply included. A store that takes nothing has said so before."""
