@@ -147,6 +147,25 @@ def test_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
     after.end(keep=True)
 
 
+def test_a_clock_that_was_put_back_lets_nothing_from_before_be_served(tmp_path: Path) -> None:
+    """Replies and failures of tomorrow are from before all the same, and what follows is served."""
+    before = Store(tmp_path / "s")
+    before.ignore_before(tomorrow := time.time() + 86_400)
+    before.put_reply("r", reply="[1]", **PAID)
+    before.put_failure("f", **FAILED)
+    before.end(keep=True)
+    for options in ({"another": tmp_path / "s"}, {}):
+        store = Store(tmp_path / ("t" if options else "s"), **options)
+        assert (store.reply("r"), store.next_moment() > tomorrow) == ("[1]", True)
+        account = RunAccount(store, "r", fresh=True)
+        assert (store.reply("r"), store.failure("f")) == (None, None)
+        assert account.began >= account.since > tomorrow
+        store.put_reply("r", reply="[2]", **PAID)
+        store.put_failure("f", task="t", code="truncated", message="cut")
+        assert (store.reply("r"), store.failure("f")) == ("[2]", ("truncated", "cut"))
+        store.end(keep=True)
+
+
 def test_an_unserved_failure_is_kept_until_there_is_a_reply(tmp_path: Path) -> None:
     before = Store(tmp_path / "s")
     before.put_failure("f", **FAILED)

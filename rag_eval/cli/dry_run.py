@@ -1,6 +1,5 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -213,7 +212,7 @@ class DryRun:
             is_dry=True,
         )
         if options.retry_errors:
-            store.ignore_before(failures=time.time())
+            store.ignore_before(failures=store.next_moment())
         # For what the run would ignore.
         RunAccount(store, self._run, job=self._job, fresh=options.fresh, since=self._since)
         return store

@@ -413,7 +413,7 @@ class BatchRun:
     def _begun(self, name: str, *, is_again: bool) -> JobRecord:
         """`is_again` asks for earlier failures once more, which takes effect once."""
         job = self._records.job(name) or JobRecord(name)
-        failures = job.failures_since or (time.time() if is_again else 0.0)
+        failures = job.failures_since or (self._store.next_moment() if is_again else 0.0)
         return replace(job, replies_since=self.account.since, failures_since=failures)
 
     def _carry(self) -> None:

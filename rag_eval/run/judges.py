@@ -1,6 +1,5 @@
 """The judges of a run: what scores its cases, as the settings ask for it, over the store of what they said before."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -154,7 +153,7 @@ def open_llm_judges(
         on_network=tell,
     )
     if replies.retry_errors:
-        store.ignore_before(failures=time.time())
+        store.ignore_before(failures=store.next_moment())
     transport = Transport(endpoint, store, budget, announce=tell)
     judge = StoredOnly(transport) if replies.only else transport
     account = (

@@ -51,13 +51,13 @@ class RunAccount:
         begun = BatchRecords(store).job(job) if job else None
         since = max(since, begun.replies_since if begun else 0.0)
         if fresh and not (since or self.fresh_since):
-            self.fresh_since = time.time()
+            self.fresh_since = store.next_moment()
         self.since = max(since, self.fresh_since)
         """What was stored before is ignored, in seconds since 1970."""
         store.ignore_before(self.since)
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
-        self.began = time.time()
+        self.began = max(time.time(), self.since)
         """In seconds since 1970."""
         if known and known["began"] >= self.since:
             self.began, self._before = known["began"], from_plain(Usage, known["usage"])

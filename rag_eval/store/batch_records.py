@@ -175,10 +175,27 @@ class BatchRecords:
         """Commit a batch together with its calls."""
         own = {name: getattr(batch, name) for name in _OWN}
         row = (batch.token, batch.job, batch.place, batch.state, json.dumps(own), time.time())
-        self._store.commit(insertion("batches", row), *map(_insertion, calls))
+        self._store.commit(insertion("batches", row), *map(self._insertion, calls))
+
+    def _insertion(self, call: CallRecord) -> tuple[str, tuple[str | int | float | bytes, ...]]:
+        return insertion(
+            "batch_calls",
+            (
+                f"{call.key}/{call.token}",
+                call.token,
+                call.job,
+                call.task,
+                call.model,
+                str(call.state),
+                encodable(call.result),
+                call.prompt_tokens,
+                call.completion_tokens,
+                call.stored_at or self._store.now(),
+            ),
+        )
 
     def put_calls(self, calls: Iterable[CallRecord]) -> None:
-        self._store.commit(*map(_insertion, calls))
+        self._store.commit(*map(self._insertion, calls))
 
     def forget_batch(self, token: str) -> None:
         """Remove a batch. Its calls stay, as what they cost does."""
@@ -221,7 +238,7 @@ class BatchRecords:
             if self._store.reply(call.key) is None and self._store.failure(call.key) is None
         ]
         self._store.commit(
-            *map(_insertion, unread),
+            *map(self._insertion, unread),
             ("DELETE FROM jobs WHERE id = ?", (job,)),
             ("DELETE FROM batch_calls WHERE job = ?", (job,)),
         )
@@ -238,24 +255,6 @@ _OWN = ("id", "files", "requests", "tokens", "submitted", "due", "misses", "miss
 
 def _call(key: str, token: str, job: str, task: str, model: str, state: str, *others: Any) -> CallRecord:
     return CallRecord(key, token, job, task, model, CallState(state), *others)
-
-
-def _insertion(call: CallRecord) -> tuple[str, tuple[str | int | float | bytes, ...]]:
-    return insertion(
-        "batch_calls",
-        (
-            f"{call.key}/{call.token}",
-            call.token,
-            call.job,
-            call.task,
-            call.model,
-            str(call.state),
-            encodable(call.result),
-            call.prompt_tokens,
-            call.completion_tokens,
-            call.stored_at or time.time(),
-        ),
-    )
 
 
 def _with_tuples(value: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from rag_eval.store.store_format import Value, insertion, is_intact
 
 _MOST = 2**63 - 1
 """The largest number that SQLite stores."""
+_TABLES_WITH_TIMES = ("replies", "failures", "batch_calls")
+_INSTANT = 1e-3
 _UNWRITABLE = (sqlite3.Error, OverflowError, UnicodeError)
 """A disk that is full, or a value that SQLite does not take."""
 
@@ -81,6 +83,18 @@ class Store:
         if self._another:
             self._another.ignore_before(since, failures=failures)
 
+    def now(self) -> float:
+        """The time at which what is put into the store counts as stored: never so that it would be ignored."""
+        return max(time.time(), self._replies_since)
+
+    def next_moment(self) -> float:
+        """Now, but later than all that is stored: the clock may have been put back. In seconds since 1970."""
+        stored = " UNION ALL ".join(f"SELECT stored_at FROM {table}" for table in _TABLES_WITH_TIMES)  # noqa: S608
+        with self._reporting("read"), self._reading:
+            (last,) = self._reader.execute(f"SELECT max(stored_at) FROM ({stored})").fetchone()  # noqa: S608
+        others = self._another.next_moment() if self._another else 0.0
+        return max(time.time(), (last or 0.0) + _INSTANT, others)
+
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
         row = self._row("replies", "reply", "key = ? AND stored_at >= ?", key, self._replies_since)
@@ -115,7 +129,7 @@ class Store:
     ) -> None:
         """Commit a reply. A failure journaled under the same key is replaced by `failure`, or is gone."""
         tokens = min(prompt_tokens, _MOST), min(completion_tokens, _MOST)
-        now = time.time()
+        now = self.now()
         self.commit(
             insertion("replies", (key, task, encodable(reply), attempts, *tokens, now)),
             self._failure(key, task, *failure, now)
@@ -124,7 +138,8 @@ class Store:
         )
 
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
-        self.commit(self._failure(key, task, code, message, time.time()))
+        now = max(time.time(), self._failures_since)
+        self.commit(self._failure(key, task, code, message, now))
 
     @staticmethod
     def _failure(key: str, task: str, code: str, message: str, now: float) -> "Statement":
