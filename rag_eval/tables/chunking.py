@@ -166,7 +166,7 @@ _RULE = re.compile(r"([-=*_~])\1{2,}")
 """A line that only separates."""
 _HEAD = re.compile(r"[\[(<#*]*([^\W\d_]{3,20})[ #_.-]*(\d{1,3})(?!\d)[\])>:.*]")
 """`Document 1:`, `[Chunk 2]` and the like."""
-_NUMBERED_LINES = re.compile(r"[\r\n]+(?=\[\d{1,3}\]\s)")
+_NUMBERED_LINES = re.compile(r"(?<![\r\n])[\r\n]++(?=\[\d{1,3}\]\s)")
 # The possessive `?+` keeps a single Windows line end from being read as two line ends; the others save memory.
 _BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*+(?:\r\n?+|\n))++")
 
