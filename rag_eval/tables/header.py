@@ -403,7 +403,11 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
         is_context = bool(meaning and meaning.role == CONTEXT and not has_context)
         if is_no_bot(name) and (has_response or (is_context and len(bots) > 1)):
             yield _no_bot(use, "one", [WORDS[meaning.role]] if meaning and meaning.role in WORDS else [])
-        elif is_about(name) and _are_judgements(places[name], places.values(), rows):
+        elif (
+            is_about(name)
+            and rows.seen(places[name]).is_category
+            and _are_judgements(places[name], places.values(), rows)
+        ):
             yield _no_bot(use, "the others", [])
 
 
