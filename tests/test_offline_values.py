@@ -814,6 +814,8 @@ OPENING = "The museum opens at nine in the morning on weekdays, and at ten on Su
         ("What is it like?", "It is what it was.", "It is.", False, True, True),
         ("Is it open?", "Yes.", "Yes.", False, False, False),
         ("Is it open?", "Yes, it is.", "No, it is closed today.", False, False, False),
+        ("What are the opening hours?", "The opening hours are unknown.", "Nine to five", False, False, True),
+        ("What are the opening hours?", "The opening hours are unknown.", "Nine to five", True, False, True),
         ("Who?", "...", "Ada", False, False, True),
     ],
 )
