@@ -103,7 +103,6 @@ class Processes:
         """
         self._task = task
         self._reply = tuple[result | None, str, int]
-        self._spec: bytes | None = None
         self._ahead = ahead
         self._news: queue.SimpleQueue[tuple[_Worker, bytes | None] | None] = queue.SimpleQueue()
         self._false_starts = 0
@@ -120,7 +119,7 @@ class Processes:
 
     def open(self, spec: Any) -> "Processes":
         """Have each worker call the task with `spec`; it gets a function of one item, safe to run twice on an item."""
-        self._spec = encode(spec)
+        self._spec: bytes = encode(spec)
         for worker in self._workers:
             worker.send(self._spec)
         return self
@@ -243,8 +242,7 @@ class Processes:
         fresh = self._start(forks=False)  # there are threads by now
         self._workers[self._workers.index(dead)] = fresh
         fresh.listen()
-        if self._spec is not None:
-            fresh.send(self._spec)
+        fresh.send(self._spec)
         for item in dead.items:
             fresh.give(item)
 
