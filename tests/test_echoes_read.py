@@ -1,4 +1,4 @@
-"""What is left of responses that repeat their query in many ways, to the letter.
+"""What is left of responses that repeat their query in many ways, and which answers say yes or no, to the letter.
 
 `echoes_read.txt` has it for queries of `short_answers.jsonl` and others. `python tests/test_echoes_read.py` writes it
 anew after a change that is wanted; read what differs before you keep it.
@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from rag_eval.metrics.offline.brief import polar_stems, polar_support, stance
 from rag_eval.metrics.offline.echo import without_echo
 
 RECORDED = Path(__file__).parent / "echoes_read.txt"
@@ -59,8 +60,39 @@ OWN = (
     ("Is parking free?", "Yes, parking is free."),
 )
 
+POLAR = (
+    "Is parking free?", "Is the shop open on Sundays?", "Can I bring a dog?", "Did it not rain in May?",
+    "Ist das Parken kostenlos?", "¿Está abierto el museo?", "停车免费吗？",
+)  # fmt: skip
+ANSWERS = (
+    "Yes.", "No.", "Yes, parking is free.", "No, parking is not free.", "No, it is not.", "Not really.", "It is.",
+    "It isn't.", "Yes, but only on Sundays.", "No, you have to pay 5 euros.", "Parking is free.",
+    "Parking is not free.", "Of course.", "Never.", "Yes and no.", "I think so.", "Sure!", "Nein.", "Ja, natürlich.",
+    "Nein, es ist nicht offen.",
+    "Sí.", "Non.", "Closed.", "Open.", "It is closed on Sundays.", "Only with a permit.", "No problem.",
+    "No dogs are allowed.", "Yes, dogs are welcome.", "Dogs are not allowed.", "Thank you, yes.", "Yes, thank you.",
+    "免费。", "不是。", "It rained all day.", "No, it did not rain.", "Das Parken ist nicht kostenlos.", "Forbidden.",
+)  # fmt: skip
+CHUNKS = (
+    "Parking is free on Sundays. Dogs are not allowed in the shop.",
+    "The shop is open from Monday to Saturday.",
+)
+
+
+def stances() -> Iterator[str]:
+    for query in POLAR:
+        yield query
+        for affirms in (True, False) if polar_stems(query) else ():
+            share, is_opposite, missing = polar_support(affirms, query, CHUNKS)
+            yield f"  {'yes' if affirms else 'no'}: {share:.6g} {is_opposite} {sorted(missing)}"
+        for answer in ANSWERS:
+            if found := stance(answer, query):
+                more = [name for name, is_so in (("bare", found.is_bare), ("word", found.is_word)) if is_so]
+                yield f"  {answer} = {' '.join(['yes' if found.affirms else 'no', *more])}"
+
 
 def told() -> Iterator[str]:
+    yield from stances()
     cases = [json.loads(line) for line in SHORT.read_text(encoding="utf-8").splitlines()[::EVERY]]
     for query, answer in (*OWN, *((case["query"], case["right"][-1]) for case in cases)):
         said = query.rstrip("?？. ")

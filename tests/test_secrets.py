@@ -25,6 +25,9 @@ from files import write_table
 from rag_eval.cli import console
 from rag_eval.configuration.effective import endpoint_of
 from rag_eval.configuration.loading import load_settings
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import InputError
+from rag_eval.shards.spec import plain_settings
 
 ROOT = Path(__file__).parent.parent
 KEY = "Zq7-Canary_Vw9xKe3LpTn5RsYuHg"
@@ -502,3 +505,40 @@ def test_what_a_request_tells_about_this_machine(run_cli: Run, judge: FakeJudge,
     told = json.dumps([[request.headers, request.body, request.path] for request in judge.requests])
     private = (str(tmp_path), "in.xlsx", socket.gethostname(), "Bot_", "Ground_Truth")
     assert [text for text in private if text in told] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_refused"),
+    [
+        ("v1", False),
+        ("gw/AbC9xYz12345qQ/v1", True),
+        ("gw/AbC9xYz12q/v1", True),
+        ("gw/AbC9xYz12/v1", False),  # no key is so short
+        ("gw/my-project-123/v1", False),
+        ("gw/team_42.eu/v1", False),
+        ("gw/abcdefghijklmno/v1", False),
+        ("gw/abcdefghijklmnop/v1", True),
+        ("gw/1234567890/v1", False),
+        ("gw/12345-67890ab/v1", False),
+        ("gw/aB3dE5gH7j/v1", False),  # the model
+    ],
+)
+@pytest.mark.parametrize(
+    ("provider", "url", "model", "variable"),
+    [
+        ("openai", "base_url", "model", "OPENAI_API_KEY"),
+        ("azure", "endpoint", "deployment", "AZURE_OPENAI_API_KEY"),
+    ],
+)
+def test_an_address_that_may_hold_a_key_is_not_written_for_shards(
+    provider: str, url: str, model: str, variable: str, path: str, is_refused: bool
+) -> None:
+    section = {url: f"https://judge.example.com/{path}", "api_key": KEY, model: "aB3dE5gH7j"}
+    settings = Settings.model_validate({"judge": {"provider": provider}, provider: section})
+    if not is_refused:
+        assert plain_settings(settings)[provider][url] == section[url]
+        return
+    with pytest.raises(InputError) as refused:
+        plain_settings(settings)
+    assert f"[{provider}] {url}: https://judge.example.com/gw/…/v1 may hold a key" in str(refused.value)
+    assert f"in the environment variable {variable}, or" in str(refused.value)
