@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from page_cases import page_of
 from report_cases import facts_of, plain_result, result_of, summary_of
 
 from rag_eval.cli import console
+from rag_eval.cli.console import _Stream
 from rag_eval.cli.outcome import bot_lines, leaderboard_lines
 from rag_eval.cli.terminal import (
     _Counter,
@@ -28,6 +29,7 @@ from rag_eval.cli.terminal import (
     progress,
     readable,
 )
+from rag_eval.errors import OutputError
 from rag_eval.records import Case, CaseResult, Score
 from rag_eval.report.columns import bot_columns
 from rag_eval.results.causes import BotCauses, Cause
@@ -469,3 +471,39 @@ def test_a_command_is_quoted_as_the_shell_of_windows_reads_it(monkeypatch: pytes
         patch.setattr(os, "name", "nt")
         assert console.command_line("rag-eval", "my answers.csv") == 'rag-eval "my answers.csv"'
     assert console.command_line("rag-eval", "my answers.csv") == "rag-eval 'my answers.csv'"
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="nothing here is always full")
+@pytest.mark.parametrize("is_binary", [False, True])
+@pytest.mark.parametrize(("is_terminal", "is_result"), [(False, True), (False, False), (True, True)])
+def test_what_a_full_disk_does_not_take_is_noticed_at_the_flush(
+    is_terminal: bool, is_result: bool, is_binary: bool
+) -> None:
+    """It is told of a result alone, then and from then on; a terminal that is gone is no loss."""
+    problems: list[str] | None = [] if is_result else None
+    with FULL.open("w") as full:
+        stream = _Stream(full, problems, is_terminal=is_terminal)
+        written = stream.buffer if is_binary else stream
+        assert written.write(b"four" if is_binary else "four") == 4
+        is_told = is_result and not is_terminal
+        for _ in range(2):
+            with (
+                pytest.raises(OutputError, match="No space left on device; free some space")
+                if is_told
+                else nullcontext()
+            ):
+                written.flush()
+        assert problems == (["No space left on device"] if is_told else [] if is_result else None)
+
+
+def test_what_is_flushed_is_there_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "said"
+    with path.open("w") as file:
+        stream = _Stream(file, [], is_terminal=False)
+        stream.write("one")
+        assert path.read_text() == ""
+        stream.flush()
+        assert path.read_text() == "one"
