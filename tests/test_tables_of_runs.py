@@ -243,6 +243,22 @@ def of_several_files() -> MadeRun:
     return MadeRun(facts, results, EVERYTHING - {"baseline"}, "Kind")
 
 
+def of_close_labels(*, talks: int = 0) -> MadeRun:
+    """People who never say something quite different from the judge."""
+    chance = random.Random(13)
+    results = []
+    for row in range(2, 34):
+        for bot in FIVE:
+            base = plain_result(row, bot, round(0.2 + 0.6 * chance.random(), 2))
+            human = {
+                name: round((base.scores[name].value or 0) + 0.3 * chance.random() - 0.15, 2)
+                for name in METRIC_LABELS
+            }
+            talk = f"talk {row % talks}" if talks else ""
+            results.append(replace(base, case=replace(base.case, human=human, conversation=talk)))
+    return MadeRun(facts_of(FIVE, 32, has_labels=True), results)
+
+
 EVERYTHING = frozenset(("slice_by", "side_by_side", "evidence", "baseline"))
 TWO, THREE = ("Atlas", "Birch"), ("Atlas", "Birch", "Cedar")
 FIVE = (*THREE, "Dune", "Elm")
@@ -288,6 +304,8 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "other metrics": of_other_metrics,
     "retrieval": of_retrieval,
     "several files": of_several_files,
+    "labels close to the scores": of_close_labels,
+    "labels close to the scores in conversations": lambda: of_close_labels(talks=12),
     "equal bots": of_equal_bots,
     "pairs of two bots": lambda: in_pairs(TWO, 40, ALL_PAIRS),
     "pairs of three bots with labels": lambda: in_pairs(THREE, 60, ALL_PAIRS, seed=2, raters=("Ada", "Ben")),
