@@ -305,6 +305,21 @@ def test_rows_of_bots_below_a_merged_query_are_only_said_to_lack_it(tmp_path: Pa
     assert "as blank (at A2, D2, A4, D4); unmerge them" in problems(tmp_path / "b.xlsx")[-1]
 
 
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
+@pytest.mark.parametrize(("row", "is_found"), [(2, True), (20, True), (21, True), (22, False)])
+def test_a_header_is_looked_for_in_twenty_rows_below_the_first(
+    tmp_path: Path, suffix: str, row: int, is_found: bool
+) -> None:
+    """All of their cells are there, although what was taken for the header has only one."""
+    notes = [[f"note {number}"] for number in range(2, row)]
+    path = write_table(
+        tmp_path / f"a{suffix}", ["Notes of the trial"], *notes, ["Query", "Bot_A"], ["q", "a"]
+    )
+    problem, *_ = problems(path)
+    assert (f"but row {row} looks like it" in problem) is is_found
+    assert ("No Query column found" in problem) is not is_found
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
