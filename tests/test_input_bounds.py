@@ -28,7 +28,14 @@ from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.content import _check_unpacked_size
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_BOTS, MAX_CELL, MAX_COLUMNS, MAX_CONFIGURATION, Room, too_long
-from rag_eval.tables.old_excel import _container, _read_workbook, _scanned, _shared_lengths, extract_workbook
+from rag_eval.tables.old_excel import (
+    _container,
+    _read_workbook,
+    _scanned,
+    _shared_lengths,
+    _units,
+    extract_workbook,
+)
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import _check_metadata, _rows_of_a_batch, _Texts, open_parquet
@@ -688,6 +695,30 @@ def record(kind: int, *numbers: int, rest: bytes = b"") -> bytes:
 
 
 END = record(0x0A)
+
+
+def number_format(number: int, code: str, *, is_wide: bool = False) -> bytes:
+    text = code.encode("utf-16-le" if is_wide else "latin-1")
+    return record(0x41E, number, len(code), rest=bytes([is_wide]) + text)
+
+
+STYLES = b"".join(record(0xE0, 0, number, 0) for number in (0, 9, 44, 200, 201, 202, 0))
+
+
+@pytest.mark.parametrize(
+    ("version", "units"),
+    [(0x600, {1: "%", 2: "$", 3: "ms", 4: "EUR"}), (0x500, {}), (0x400, {})],
+    ids=["Excel 97", "Excel 95", "Excel 4"],
+)
+def test_the_units_of_number_formats_are_known_from_excel_97_on(version: int, units: dict[int, str]) -> None:
+    """By style, of those that the file describes and of those that every file has."""
+    formats = (
+        number_format(200, '0 "ms"') + number_format(201, "€ 0.00", is_wide=True) + number_format(202, "0.0")
+    )
+    assert _units(record(0x809, version, 5) + formats + STYLES + END) == units
+    assert (
+        _units(record(0x809, version, 5) + STYLES + formats + record(0xE0) + record(0x41E, 7) + END) == units
+    )
 
 
 @pytest.mark.parametrize(
