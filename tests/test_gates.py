@@ -208,6 +208,15 @@ def test_a_bot_without_a_worse_mean_passes_if_enough_of_the_baseline_is_compared
     assert (result.passed, result.reason, result.gate.title) == (passed, reason, "no_regression")
 
 
+def test_a_bot_on_which_the_judge_failed_everywhere_has_not_passed() -> None:
+    """Though another mean, such as the latency or a single metric, is as it was."""
+    change = _change("A", "context_recall", 0.0, Direction.SAME)
+    findings = Findings({}, {}, None, changes=(change,), common={"A": CommonQueries(before=9, now=9, both=9)})
+    assert [gate.passed for gate in regression_gates(findings, "A", 0.5)] == [True]
+    (gate,) = regression_gates(findings, "A", 0.5, unscored="A")
+    assert (gate.passed, gate.reason) == (False, "the judge failed on RQS in every query")
+
+
 _WITHOUT_WORSE = "no mean is significantly worse than the baseline (40 of the baseline's 40 queries)"
 
 

@@ -230,8 +230,10 @@ def pass_gates(
         if findings.changes is None:  # --baseline latest found no run to compare with
             findings = replace(findings, not_comparable="the history has no comparable earlier run")
         own = [bot for bot in facts.bots if bot not in facts.earlier_bots]
+        unscored = {bot.bot for bot in outcome.summary.bots if bot.rqs.failed and not bot.rqs.scored}
+        evaluation = settings.evaluation
         results += regression_gates(
-            findings, own, settings.evaluation.min_common, settings.evaluation.regression_margin
+            findings, own, evaluation.min_common, evaluation.regression_margin, unscored=unscored
         )
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"

@@ -161,17 +161,23 @@ def is_decided(gate: Gate, bot: BotSummary, min_coverage: float, confidence: flo
 
 
 def regression_gates(
-    findings: "Findings", bots: Sequence[str], min_common: float, margin: float = 0.0
+    findings: "Findings",
+    bots: Sequence[str],
+    min_common: float,
+    margin: float = 0.0,
+    *,
+    unscored: Collection[str] = (),
 ) -> tuple[GateResult, ...]:
     """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed, and neither
-    is less than the share `min_common` of the baseline's queries. A mean that falls by up to `margin` (0..1) is not
-    worse. One that falls further is named if it is over fewer than FEWEST_ROWS queries or conversations, which decide
-    nothing; if all means of the bot are, it fails."""
+    is a bot that is `unscored`, or less than the share `min_common` of the baseline's queries. A mean that falls by up
+    to `margin` (0..1) is not worse. One that falls further is named if it is over fewer than FEWEST_ROWS queries or
+    conversations, which decide nothing; if all means of the bot are, it fails."""
     results = []
     for bot in bots:
         common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
         changes = [change for change in findings.changes or () if change.bot == bot]
         reason = findings.not_comparable or _too_few(common, min_common) or _worse(changes, margin)
+        reason = reason or ("the judge failed on RQS in every query" if bot in unscored else "")
         if reason or not changes:
             reason = reason or "no query has a score in both runs"
             results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))
