@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -130,8 +130,10 @@ class _Judged:
 
     @property
     def is_alone(self) -> bool:
-        """Nobody else needs what is stored."""
-        return self.judges.account is None or self.judges.account.is_alone(self.calls)
+        """Nobody else needs what is stored; False if that is not known."""
+        with suppress(StoreError):
+            return self.judges.account is None or self.judges.account.is_alone(self.calls)
+        return False
 
     @property
     def is_complete(self) -> bool:

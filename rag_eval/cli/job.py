@@ -1,5 +1,6 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -205,16 +206,17 @@ class Job:
                 ended = self._until_clear.facts(ended)
             return bill.facts(ended) if bill else ended
 
-        keep = lacks_replies = True
+        keep, lacks_replies, is_anothers = True, True, False
         try:
             outcome = self._session.write(
                 loaded, facts, results, at_end, rendered=rendered, rows=len(table.rows)
             )
             lacks_replies = not _is_complete(evaluation, outcome, is_recorded=is_recorded)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
-            is_anothers = not _is_alone(evaluation, batches)
-            keep = settings.cache.enabled or is_needed or is_anothers
             is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)
+            with suppress(StoreError):  # if it is not known who needs the replies, they stay
+                is_anothers = not _is_alone(evaluation, batches)
+                keep = settings.cache.enabled or is_needed or is_anothers
             try:
                 if judges.account and keep:  # otherwise it goes with the journal
                     _end(judges.account, is_complete=not is_needed, is_over=is_over)
@@ -402,7 +404,7 @@ def _end(account: "RunAccount", *, is_complete: bool, is_over: bool) -> None:
 
 
 def _is_alone(evaluation: "Evaluation", batches: "BatchRun | None") -> bool:
-    """Whether no other run needs what is stored."""
+    """Whether no other run needs what is stored. Raises StoreError."""
     account = batches.account if batches else evaluation.judges.account
     return account is None or account.is_alone(evaluation.calls)
 

@@ -55,6 +55,10 @@ class RunAccount:
         self.since = max(since, self.fresh_since)
         """What was stored before is ignored, in seconds since 1970."""
         store.ignore_before(self.since)
+        same_input = run.rpartition(" ")[0]
+        self._others = store.rows("notes", "name", "name LIKE ? AND name != ?", f"{same_input} %", run)
+        """Names of other runs of the same input that have not come to their end. Asked now, since later the disk may be
+        full."""
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
         self.began = max(time.time(), self.since)
@@ -96,9 +100,7 @@ class RunAccount:
 
         Another run of the same input, with other rows or by another judge, may not have come to its end.
         """
-        same_input = self._run.rpartition(" ")[0]
-        others = self._store.rows("notes", "name", "name LIKE ? AND name != ?", f"{same_input} %", self._run)
-        return not others or sum(task.replies for task in self._store.overview()) <= asked
+        return not self._others or sum(task.replies for task in self._store.overview()) <= asked
 
     def keep(self) -> None:
         """Commit it, requests without a reply included. A store that takes nothing has said so before."""
