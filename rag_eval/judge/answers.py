@@ -512,7 +512,15 @@ def _not_json(body: str) -> Fault:
 def _has_text(choice: Mapping[str, Any]) -> bool:
     """Whether the model wrote anything: a reply, thoughts, a refusal or the arguments of a tool."""
     message = mapping(choice.get("message"))
-    return any(message.get(name) for name in ("content", "reasoning_content", "refusal", "tool_calls"))
+    return any(message.get(name) for name in ("content", *_THOUGHTS, "refusal", "tool_calls"))
+
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put what a model thinks, and some of them the reply of a model that was told not to think."""
+
+
+def _thoughts_of(message: Mapping[str, Any]) -> str:
+    return next((text for name in _THOUGHTS if (text := _text_of(message.get(name)))), "")
 
 
 def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Fault:
@@ -530,6 +538,8 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
         words = one_line(str(message["refusal"]))[:200]
         return Fault(Action.REJECT, "refused", f"the judge refused: {words}", tokens=tokens)
     text = _text_of(message.get("content"))
+    if not text.strip() and (thoughts := _thoughts_of(message).strip()).startswith(("{", "```")):
+        text = thoughts
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
     return Completion(text, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
 
@@ -565,7 +575,7 @@ def _text_of(content: Any) -> str:
 
 def _cut(message: Mapping[str, Any], tokens: Tokens) -> Fault:
     """A reply that reached the token limit: because it needs more, or because it would never end."""
-    content, thoughts = (_text_of(message.get(name)) for name in ("content", "reasoning_content"))
+    content, thoughts = _text_of(message.get("content")), _thoughts_of(message)
     thinks = not content.strip() or (content.lstrip().startswith("<think>") and "</think>" not in content)
     end = (thoughts if thinks and thoughts else content)[-_LOOKED_AT:]
     # The same, said three times or more. Not so a list whose items differ.
