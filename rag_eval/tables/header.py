@@ -385,6 +385,7 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
     """Columns with the prefix of a bot whose names say that they are about a bot, or about another one's responses."""
     bots = {use.bot: use for use in _claiming(RESPONSE, uses, claims) if use.bot}
     places = {use.bot: index for index, use in uses.items() if use.role == RESPONSE and use.bot}
+    reference = next(iter(claims.get((REFERENCE, None, ""), ())), None)
     names = {without_answer(bot): bot for bot in bots} | {folded(bot): bot for bot in bots}
     unused = (meaning_of(use.header, has_prefixed=False) for use in uses.values() if use.role == UNUSED)
     has_context = any(role == CONTEXT for role, *_ in claims)
@@ -394,7 +395,7 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
             continue
         its = ((what, names[rest]) for what, rest in halves_of(name) if names.get(rest, name) != name)
         about, whose = next(its, ("", ""))
-        if whose and _is_about(about, places[name], places[whose], rows):
+        if whose and _is_about(about, places[name], places[whose], reference, rows):
             join = f"; {USE_ALL}" if context_with_number(about) else ""
             roles = [] if join or not speaks_of_sources(about) else [WORDS[CONTEXT]]
             yield _no_bot(use, whose, roles) + join
@@ -416,17 +417,23 @@ def _are_judgements(index: int, others: Iterable[int], rows: FirstRows) -> bool:
     return rows.seen(index).mean > 0 and not all(rows.may_be_responses(index, other) for other in others)
 
 
-def _is_about(name: str, index: int, other: int, rows: FirstRows) -> bool:
+def _is_about(name: str, index: int, other: int, reference: int | None, rows: FirstRows) -> bool:
     """Whether what follows the name of a bot says that a column has something about its responses, in column `other`.
 
     A variant of a bot may have any name as long as its texts are like those of the bot. Numbers, and a few words that
-    are repeated, are judgements of its texts unless the name is that of a variant.
+    are repeated, are judgements of its texts unless the name is that of a variant, or the ground truths are such, too,
+    and some are right.
     """
     if is_no_bot(name) or context_with_number(name) is not None:
         return True
     if is_label(name):
         return rows.seen(index).mean > 0 and not rows.are_like(index, other)
-    return not is_variant(name) and _are_judgements(index, [other], rows)
+    may_be_right = reference is not None and rows.may_be_responses(index, reference)
+    return (
+        not is_variant(name)
+        and _are_judgements(index, [other], rows)
+        and not (may_be_right and rows.agree(index, reference))
+    )
 
 
 def _no_bot(use: ColumnUse, whose: str, roles: Sequence[str]) -> str:

@@ -177,6 +177,14 @@ class FirstRows:
         """Whether two columns have the same cells."""
         return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
 
+    def agree(self, index: int, other: int | None) -> bool:
+        """Whether two columns have the same text in some row."""
+        pairs = (
+            [str(cell_at(cells, place or 0)).strip().casefold() for place in (index, other)]
+            for _, cells in self._rows
+        )
+        return any(text == its != "" for text, its in pairs)
+
     def have_turns(self, index: int) -> bool:
         """Whether most cells that hold something are turns of conversations, also if the column holds nothing."""
         count = _TurnCount()
