@@ -175,7 +175,8 @@ def _with_names_of_bots(uses: _Uses, rows: FirstRows, asked: Asked) -> dict[int,
 def _contexts_in_parts(uses: _Uses, rows: FirstRows, asked: Asked) -> Iterator[Sequence[int]]:
     """Positions of columns that are one context together: somebody says so, or they are called `Context 1` and so on.
 
-    As many as there are bots may be one for each of them. If somebody says so, only those may that stand each by a bot.
+    As many as there are bots may be one for each of them, and so may those with a bot between. If somebody says so,
+    only those may that stand each by a bot.
     """
     claims = defaultdict(list)
     for index, use in uses.items():
@@ -194,7 +195,9 @@ def _contexts_in_parts(uses: _Uses, rows: FirstRows, asked: Asked) -> Iterator[S
         is_counted = numbers in (tuple(range(len(its))), tuple(range(1, len(its) + 1)))
         has_sentences = any(rows.seen(index).is_spaced for index in found)
         are_texts = has_sentences and all(map(rows.may_be_contexts, found))
-        if is_counted and are_texts and (len(responses) == 1 or len(responses) != len(its)):
+        is_parted = any(min(found) < index < max(found) for index in responses)
+        are_of_bots = len(responses) > 1 and (is_parted or len(responses) == len(its))
+        if is_counted and are_texts and not are_of_bots:
             yield found
             return
 
