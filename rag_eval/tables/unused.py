@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rag_eval.errors import first_of
-from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank
+from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank, is_sentence
 from rag_eval.tables.columns import (
     LONG,
     MOST_NAMED,
@@ -172,6 +172,11 @@ class FirstRows:
         its = self.seen(index)
         is_text = not its.is_plain and its.mean > (_SHORTEST if its.is_spaced else _SHORT)
         return not its.mean or its.is_structure or is_text
+
+    def are_sentences(self, index: int) -> bool:
+        """Whether most cells that hold something end like sentences: not titles and places in documents."""
+        texts = [str(cell) for _, cells in self._rows if (cell := cell_at(cells, index))]
+        return 2 * sum(map(is_sentence, texts)) > len(texts)
 
     def are_equal(self, index: int, other: int) -> bool:
         """Whether two columns have the same cells."""
@@ -590,8 +595,8 @@ class UnusedColumns:
             return self._sentence(use, problem, [REFERENCE])
         problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
         seen = self._rows.seen(index)
-        may_be_context = CONTEXT in missing and may_be_passages(use.header)
-        if may_be_context and not problem and seen.is_spaced and seen.mean >= _SENTENCE:
+        may_be_context = CONTEXT in missing and may_be_passages(use.header) and seen.is_spaced
+        if may_be_context and not problem and (seen.mean >= _LONG or self._rows.are_sentences(index)):
             problem, roles = "looks like the context and was not used; no column is the context", [CONTEXT]
         return self._sentence(use, problem, roles) if problem else ""
 
