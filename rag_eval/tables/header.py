@@ -410,33 +410,33 @@ def _no_bots(uses: _Uses, claims: _Claims, asked: Asked, rows: FirstRows) -> Ite
         elif (
             is_about(name)
             and rows.seen(places[name]).is_category
-            and _are_judgements(places[name], places.values(), rows)
+            and _are_judgements(places[name], places.values(), reference, rows)
         ):
             yield _no_bot(use, "the others", [])
 
 
-def _are_judgements(index: int, others: Iterable[int], rows: FirstRows) -> bool:
-    """Whether a column has numbers, or a few words that are repeated, and another one has texts."""
-    return rows.seen(index).mean > 0 and not all(rows.may_be_responses(index, other) for other in others)
+def _are_judgements(index: int, others: Iterable[int], reference: int | None, rows: FirstRows) -> bool:
+    """Whether a column has numbers, or a few words that are repeated, and another one has texts.
+
+    They are answers if the ground truths are such, too, and some are right.
+    """
+    if all(rows.may_be_responses(index, other) for other in others):
+        return False
+    may_be_right = reference is not None and rows.may_be_responses(index, reference)
+    return rows.seen(index).mean > 0 and not (may_be_right and rows.agree(index, reference))
 
 
 def _is_about(name: str, index: int, other: int, reference: int | None, rows: FirstRows) -> bool:
     """Whether what follows the name of a bot says that a column has something about its responses, in column `other`.
 
     A variant of a bot may have any name as long as its texts are like those of the bot. Numbers, and a few words that
-    are repeated, are judgements of its texts unless the name is that of a variant, or the ground truths are such, too,
-    and some are right.
+    are repeated, are judgements of its texts unless the name is that of a variant.
     """
     if is_no_bot(name) or context_with_number(name) is not None:
         return True
     if is_label(name):
         return rows.seen(index).mean > 0 and not rows.are_like(index, other)
-    may_be_right = reference is not None and rows.may_be_responses(index, reference)
-    return (
-        not is_variant(name)
-        and _are_judgements(index, [other], rows)
-        and not (may_be_right and rows.agree(index, reference))
-    )
+    return not is_variant(name) and _are_judgements(index, [other], reference, rows)
 
 
 def _no_bot(use: ColumnUse, whose: str, roles: Sequence[str]) -> str:
