@@ -222,8 +222,6 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
             raise TableError(problems, () if shape else error.roles) from None
         if turned := turned_table(place, header, first, asked, is_readable=True):
             raise TableError(turned)
-        if columns.parts:
-            opened = replace(opened, rows=with_whole_contexts(opened.rows, columns))
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, asked.criteria, opened.room, lines, asked.decimals)
         unused = UnusedColumns(columns, asked, rows)
@@ -539,6 +537,8 @@ def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iter
     chosen = opened.selection.chosen(
         opened.place, opened.header, walk.rows(opened.unused.counted(opened.sheet.rows))
     )
+    if columns.parts:  # only now, so that --where and a header that is repeated are compared with the cells
+        chosen = with_whole_contexts(chosen, columns)
     if columns.shape == WIDE:
         return WIDE, (Unit(number, cells, _SAME) for number, cells in chosen)
     grouped = group(opened.place, chosen, columns, Lines(path.name, path.stat().st_size), reader.report)
