@@ -128,7 +128,7 @@ class RowReader:
         self.has_ids = False
         """Whether chunks came with ids of their documents, and these count as the retrieved ones."""
         self._place = place
-        self._delimiter = delimiter
+        self.delimiter = delimiter
         self._criteria = criteria
         self._room = room
         self._file_names = columns.names
@@ -517,11 +517,11 @@ class RowReader:
     def _split(self, text: str) -> _Context:
         if isinstance(text, JsonText) and text.startswith("{"):
             text = f"[{text}]"
-        found = split_cell(text, self._delimiter if not isinstance(text, JsonText) else AUTO)
-        if self.columns.joined_by_bar and self._delimiter == AUTO and found.kind not in LISTS and "|" in text:
+        found = split_cell(text, self.delimiter if not isinstance(text, JsonText) else AUTO)
+        if self.columns.joined_by_bar and self.delimiter == AUTO and found.kind not in LISTS and "|" in text:
             found = split_cell(text, "|")._replace(kind=_BAR)
         self._room.take(_PART_SIZE * len(found.chunks))
-        is_broken = self._delimiter == AUTO and found.kind not in LISTS and looks_like_broken_list(text)
+        is_broken = self.delimiter == AUTO and found.kind not in LISTS and looks_like_broken_list(text)
         ids = rank_documents(found.ids) if found.ids and self._takes_ids else None
         kind = found.kind
         if found.kind == JSON_LIST and (self._has_passages or self.columns.parts):

@@ -538,7 +538,7 @@ def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iter
         opened.place, opened.header, walk.rows(opened.unused.counted(opened.sheet.rows))
     )
     if columns.parts:  # only now, so that --where and a header that is repeated are compared with the cells
-        chosen = with_whole_contexts(chosen, columns)
+        chosen = with_whole_contexts(chosen, columns, reader.delimiter)
     if columns.shape == WIDE:
         return WIDE, (Unit(number, cells, _SAME) for number, cells in chosen)
     grouped = group(opened.place, chosen, columns, Lines(path.name, path.stat().st_size), reader.report)

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from rag_eval.errors import MOST_LISTED
+from rag_eval.errors import MOST_LISTED, InputError
 from rag_eval.tables.cells import ABSENT, BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.chats import is_open, last_turn
+from rag_eval.tables.chunking import DELIMITER, LISTS, PIPES, split_cell
 from rag_eval.tables.columns import ROLES, Columns, ColumnUse, Named, matches
 from rag_eval.tables.names import (
     CONTEXT,
@@ -239,24 +240,35 @@ def with_texts_in_fields(rows: Rows, moved: Mapping[int, int]) -> Rows:
         yield number, filled
 
 
-def with_whole_contexts(rows: Rows, columns: Columns) -> Rows:
-    """The rows with the cells of contexts in several columns as a list in the first of them."""
+def with_whole_contexts(rows: Rows, columns: Columns, delimiter: str) -> Rows:
+    """The rows with the chunks of contexts in several columns as a list in the first of them."""
     width = max(map(max, columns.parts)) + 1
     for number, cells in rows:
         filled = [*cells, *[""] * (width - len(cells))]
         for its in columns.parts:
-            filled[its[0]] = _whole_context({columns.uses[index]: filled[index] for index in its})
+            filled[its[0]] = _whole_context({columns.uses[index]: filled[index] for index in its}, delimiter)
         yield number, filled
 
 
-def _whole_context(cells: Mapping[ColumnUse, Cell]) -> Cell:
+def _whole_context(cells: Mapping[ColumnUse, Cell], delimiter: str) -> Cell:
     texts = []
     for use, cell in cells.items():
         if isinstance(cell, BadCell):
             return BadCell(f"in {use}, {cell.problem}")
-        if not is_blank(cell):
-            texts.append(json.loads(cell) if isinstance(cell, JsonText) else str(cell))
+        if isinstance(cell, JsonText):
+            texts.append(json.loads(cell))
+        elif not is_blank(cell):
+            texts += _chunks_of(str(cell), delimiter)
     return JsonText(json.dumps(texts, ensure_ascii=False)) if texts else ""
+
+
+def _chunks_of(text: str, delimiter: str) -> Sequence[str]:
+    """Of a list, and those with || or a delimiter between them; any other text is one, also one with paragraphs."""
+    try:
+        found = split_cell(text, delimiter)
+    except InputError:  # a list that cannot be read is a text
+        return [text]
+    return found.chunks if found.kind in (*LISTS, PIPES, DELIMITER) else [text]
 
 
 def _object(cell: Cell) -> dict[str, Any] | None:
