@@ -2095,6 +2095,23 @@ def test_rows_can_be_walked_over_again_and_share_long_texts(tmp_path: Path) -> N
     assert table.rows[2_999].query == "q2999 日"
 
 
+def test_a_long_text_may_be_the_response_the_reference_and_the_context(tmp_path: Path) -> None:
+    """Each has its own value of the same text, whichever comes first."""
+    text = "A long passage, which the bot repeats. " * 10
+    rows = [["Query", "Bot_A", "Ground_Truth", "Context"]]
+    rows += [
+        ["q1", text, "r", text],
+        ["q2", "a", text, text],
+        ["q3", "a", "r", text],
+        ["q4", text, text, "c"],
+    ]
+    table = read_table(write_table(tmp_path / "a.xlsx", *rows), keep=["Context"])
+    cases = [row.cases[0] for row in table.rows]
+    assert [case.chunks for case in cases] == [(text.strip(),)] * 3 + [("c",)]
+    assert [case.columns["Context"] for case in cases] == [text] * 3 + ["c"]
+    assert [(case.response, case.reference) for case in cases] == [tuple(row[1:3]) for row in rows[1:]]
+
+
 def test_rows_on_disk_are_for_this_user_alone_and_have_no_name() -> None:
     def nameless() -> set[tuple[int, int, int]]:
         """Mode, links and size of the open files that no folder has."""
@@ -2824,7 +2841,7 @@ def test_a_long_value_is_shared_only_for_a_while() -> None:
     texts = [long, other, long, other, plain, plain, *(f"{n:03}" * 50_000 for n in range(30)), long]
     shared = []
     for number, text in enumerate(texts):
-        (value,) = lines.share([(text, (text,))])
+        (value,) = lines.share("context", [(text, (text,))])
         shared.append(isinstance(value, int))
         lines.add([number, value])
     assert shared == [False, False, True, True, *[False] * 33]
@@ -2833,7 +2850,7 @@ def test_a_long_value_is_shared_only_for_a_while() -> None:
         assert [number for number, _ in rows] == list(range(37))
         assert [tuple(value) for _, value in rows] == [(text,) for text in texts]
     assert rows[1][1] is rows[3][1]
-    assert lines.share([(long, "z")]) == [{"v": "z"}]
+    assert lines.share("context", [(long, "z")]) == [{"v": "z"}]
 
 
 def test_rows_take_no_more_than_a_gigabyte_and_40_times_the_file() -> None:

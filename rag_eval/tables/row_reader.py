@@ -257,14 +257,18 @@ class RowReader:
             habit = habit_of(texts[index], chunks.get(columns.contexts.get(bot, -1)))
             self.habits[bot] = self.habits.get(bot, Habit()).plus(habit)
         self._look_at(number, texts, given)
-        found: list[tuple[str, Any]] = [
-            (texts[index], None if index in missing else texts[index]) for index in self._roles
+        said = [(texts[index], None if index in missing else texts[index]) for index in self._roles]
+        chunked = [
+            (texts[index], context.chunks) for index, context in zip(self._contexts, contexts, strict=True)
         ]
-        for index, context in zip(self._contexts, contexts, strict=True):
-            found.append((texts[index], context.chunks))
-        found += [(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
-        found += [(texts[index], texts[index]) for index in columns.kept.values()]
-        values: list[Any] = [number, *self.lines.share(found)]
+        named = [(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
+        values: list[Any] = [
+            number,
+            *self.lines.share("text", said),
+            *self.lines.share("context", chunked),
+            *self.lines.share("documents", named),
+            *self.lines.share("text", [(texts[index], texts[index]) for index in columns.kept.values()]),
+        ]
         if columns.human:
             values.append(self._labels(number, texts))
         if self._spent:

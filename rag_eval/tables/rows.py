@@ -33,27 +33,31 @@ class Lines:
         self._shares = shares
         self._most = 1_000_000_000 + 40 * file_size
         self._spool: Spool[list[Any]] = Spool(list[Any], name)
-        self._known: dict[str, int] = {}
-        self._recent: deque[tuple[str, int]] = deque()
+        self._known: dict[tuple[str, str], int] = {}
+        self._recent: deque[tuple[tuple[str, str], int]] = deque()
         self._recent_size = self._count = 0
 
     def __len__(self) -> int:
         return len(self._spool)
 
-    def share(self, found: Iterable[tuple[str, Any]]) -> list[Any]:
-        """What stands in the next line for values, each given with the text that it comes from: it, or a reference."""
+    def share(self, kind: str, found: Iterable[tuple[str, Any]]) -> list[Any]:
+        """What stands in the next line for values, each given with the text that it comes from: it, or a reference.
+
+        Values of one kind that come from the same text are the same.
+        """
         if not self._shares:
             return [value for _, value in found]
-        return [self._share(text, value) for text, value in found]
+        return [self._share((kind, text), value) for text, value in found]
 
-    def _share(self, text: str, value: Any) -> Any:
+    def _share(self, key: tuple[str, str], value: Any) -> Any:
+        _, text = key
         if len(text) < _SHARED:
             return value
-        if (known := self._known.get(text)) is not None:
+        if (known := self._known.get(key)) is not None:
             return known
-        number = self._known[text] = self._count
+        number = self._known[key] = self._count
         self._count += 1
-        self._recent.append((text, number))
+        self._recent.append((key, number))
         self._recent_size += len(text)
         return {_VALUE: value}
 
@@ -67,9 +71,9 @@ class Lines:
                 "disk; split the file, or lower max_rows in [evaluation]"
             )
         while self._recent_size > _RECENT:
-            text, _ = self._recent.popleft()
-            self._recent_size -= len(text)
-            del self._known[text]
+            key, _ = self._recent.popleft()
+            self._recent_size -= len(key[1])
+            del self._known[key]
 
     def __iter__(self) -> Iterator[list[Any]]:
         """The lines from the first on, each with the values it shares in place. Nothing is shared any more."""
