@@ -221,7 +221,8 @@ def _columns(
     shape = _shape(uses, columns, asked)
     uses = {index: _settled(use, shape, is_kept=index in kept.values()) for index, use in uses.items()}
     further = {index for _, *others in parts for index in others}
-    used = {index: use for index, use in uses.items() if use.is_used and index not in further}
+    not_read = further.difference(kept.values())
+    used = {index: use for index, use in uses.items() if use.is_used and index not in not_read}
     context = columns.get((CONTEXT, None, ""))
     return Columns(
         uses=uses,
