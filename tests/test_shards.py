@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -499,6 +500,32 @@ def test_a_fresh_run_that_was_interrupted_goes_on(
     judge.requests.clear()
     again = rag_eval(*command, "--fresh", **azure(judge))
     assert (again.code, "goes on" in again.err, singles(judge)) == (0, False, once)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cache", ["", "[cache]\nenabled = yes\n"])
+@pytest.mark.parametrize("before", [(), ("--fresh",), ("--max-calls", 30)], ids=str)
+def test_a_fresh_run_takes_nothing_from_a_clock_that_was_ahead(
+    rag_eval: Run,
+    judge: FakeJudge,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: tuple[object, ...],
+    cache: str,
+) -> None:
+    """Neither parts nor replies of tomorrow, and what it judges itself is there for the next command."""
+    command, true_time = sharded(tmp_path, rows=2, size=1), time.time
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS + cache)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: true_time() + 86_400)
+        assert rag_eval(*command, *before, **azure(judge)).code == (4 if "--max-calls" in before else 0)
+    judge.requests.clear()
+    assert rag_eval(*command, "--fresh", "--max-calls", 20, **azure(judge)).code == 4
+    ended = rag_eval(*command, "--fresh", **azure(judge))
+    assert (ended.code, "and was interrupted goes on" in ended.err) == (0, True), ended.err
+    assert (len(singles(judge)), set(singles(judge).values())) == (32, {1}), (
+        "16 a row, and none of them twice"
+    )
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The shards of one run: which of them are done, and how the others are judged."""
 
+import math
 import os
 import time
 from collections import deque
@@ -171,13 +172,15 @@ class ShardedRun:
         """Nothing that is there counts from now on. Whether a command before has begun so and was interrupted: what it
         has judged since counts.
         """
-        from rag_eval.shards.judge_shard import is_judged
+        from rag_eval.shards.judge_shard import is_judged, moment_after_replies
 
         is_begun = bool(self.plan.fresh_since) and not all(
             is_judged(self.folder, spec) for spec in self.specs()
         )
         if not is_begun:
-            self.plan = self.plan.model_copy(update={"fresh_since": time.time()})
+            after_parts = math.nextafter(self.plan.fresh_since, math.inf)  # the clock may have been put back
+            moment = max(time.time(), after_parts, moment_after_replies(self.folder, self.specs()))
+            self.plan = self.plan.model_copy(update={"fresh_since": moment})
         return is_begun
 
     def keep_what_was_paid(self, before: "Plan", options: Options) -> None:

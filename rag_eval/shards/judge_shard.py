@@ -134,6 +134,24 @@ def usage_of_unfinished(folder: RunFolder, specs: Iterable[ShardSpec]) -> Usage:
     return sum(found.values(), Usage())
 
 
+def moment_after_replies(folder: RunFolder, specs: Sequence[ShardSpec]) -> float:
+    """Later than all that is stored for these shards, in seconds since 1970; 0 if nothing is."""
+    from rag_eval.store.reply_store import Store
+
+    paths = {folder.replies(None), *(folder.replies(spec.number) for spec in specs)}
+    paths |= {
+        cache.directory / CACHE_NAME
+        for spec in specs[:1]
+        if (cache := spec.settings_of_shard().cache).enabled
+    }
+    moment = 0.0
+    for path in filter(Path.exists, paths):
+        store = Store(path, is_dry=True, on_damage=lambda sentence: None)  # who judges says it
+        moment = max(moment, store.next_moment())
+        store.end(keep=True)
+    return moment
+
+
 def _run_of(folder: RunFolder, spec: ShardSpec) -> str:
     """For the store of its replies, a shard is a run of its own, which may take several commands."""
     from rag_eval.run.metered_store import name_of_run
