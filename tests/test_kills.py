@@ -586,6 +586,23 @@ def test_a_worker_that_is_killed_changes_nothing(opened: Opened, unbroken: Unbro
 
 
 @pytest.mark.slow
+def test_nothing_is_sent_for_workers_that_are_killed_after_a_stop(opened: Opened, unbroken: Unbroken) -> None:
+    """As where a signal is for all processes of a service: those that take their place know of the stop."""
+    way = opened("shards")
+    run = way.reach("judging")
+    workers = children(run.pid)
+    run.signal(signal.SIGTERM)
+    wait_for(lambda: "Stopping" in run.said("err"), 60)
+    sent = len(way.judges[0].requests)
+    for worker in workers:
+        os.kill(worker, signal.SIGTERM)
+    way.let_go()
+    ended = run.wait()
+    assert (ended.code, len(way.judges[0].requests)) == (143, sent), ended.err
+    check_finished(way, unbroken("shards"), twice=WORKERS)
+
+
+@pytest.mark.slow
 def test_thirty_kills_at_random_moments(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Rounds of kills until a run gets through: nothing but calls in flight is paid twice, and nothing is different.
 

@@ -243,6 +243,8 @@ class Processes:
         self._workers[self._workers.index(dead)] = fresh
         fresh.listen()
         fresh.send(self._spec)
+        if self._give_up_at is not None:
+            fresh.send(_STOP)
         for item in dead.items:
             fresh.give(item)
 
