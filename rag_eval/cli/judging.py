@@ -36,7 +36,8 @@ def run_name(settings: "Settings", path: Path, target: Path, options: Options) -
 
     endpoint = endpoint_of(settings.without_entra())
     rows = (options.sheet, options.rows, options.random_rows, options.where, settings.evaluation.max_rows)
-    return name_of_run(target, fingerprint_of_file(path), endpoint.url, endpoint.model, repr(rows))
+    judge = (endpoint.url, endpoint.api_version, endpoint.model, endpoint.temperature, settings.judge.prompts)
+    return name_of_run(target, fingerprint_of_file(path), repr(judge), repr(rows))
 
 
 def _llm_judges(
