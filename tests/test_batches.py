@@ -158,6 +158,20 @@ def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
 
 
 @pytest.mark.slow
+def test_what_a_batch_answers_stays_for_the_run_that_sent_it(job: Job, server: BatchServer) -> None:
+    """A run of fewer rows takes its results in, and is complete first."""
+    job.sheet(3)
+    assert job.run().code == 75
+    server.end()
+    *before, last = job.through("--rows", "2-2")
+    assert (set(before), last) == ({75}, 0)
+    assert Path("r.xlsx.journal").exists()
+    assert job.through()[-1] == 0
+    assert sent_once(server) == 3 * (11 + 6 + 2)
+    assert not Path("r.xlsx.journal").exists()
+
+
+@pytest.mark.slow
 def test_pairs_of_responses_go_with_the_first_batch(job: Job, run_cli: Run, server: BatchServer) -> None:
     """In both orders, and a control for each query; the report is that of an online run."""
     job.sheet(3)

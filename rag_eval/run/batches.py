@@ -278,6 +278,7 @@ class BatchRun:
             with outbox:
                 waiting = self._waiting(outbox)
                 if waiting or not self._is_few(outbox):
+                    self.account.begin()
                     self._job = self._queue.submit(outbox, self._job)
                     waiting = self._waiting(outbox)
                 # The provider's queue took nothing: less at a time may fit.

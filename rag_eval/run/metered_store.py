@@ -100,7 +100,19 @@ class RunAccount:
 
         Another run of the same input, with other rows or by another judge, may not have come to its end.
         """
-        return not self._others or sum(task.replies for task in self._store.overview()) <= asked
+        if not self._others:
+            return True
+        replies = sum(task.replies for task in self._store.overview())
+        return replies + len(BatchRecords(self._store).unread()) <= asked
+
+    def begin(self) -> None:
+        """Have the run known to others before its first reply: what it sends may be answered to another command.
+
+        Raises StoreError.
+        """
+        if self._store.note(self._run) is None:
+            record = {"began": self.began, "usage": to_plain(Usage()), "fresh_since": 0.0}
+            self._store.put_note(self._run, json.dumps(record))
 
     def keep(self) -> None:
         """Commit it, requests without a reply included. A store that takes nothing has said so before."""

@@ -230,13 +230,17 @@ class BatchRecords:
         """Without their results."""
         return self._calls("job = ?", job, result="''")
 
-    def end_job(self, job: str) -> None:
-        """Forget a job and its calls, but no answer that nobody has read yet: it is paid for."""
-        unread = [
-            replace(call, job="")
-            for call in self._calls("job = ? AND state IN (?, ?)", job, *ANSWERED)
+    def unread(self) -> list[CallRecord]:
+        """Answers that nobody has read yet, of any job."""
+        return [
+            call
+            for call in self._calls("state IN (?, ?)", *ANSWERED)
             if self._store.reply(call.key) is None and self._store.failure(call.key) is None
         ]
+
+    def end_job(self, job: str) -> None:
+        """Forget a job and its calls, but no answer that nobody has read yet: it is paid for."""
+        unread = [replace(call, job="") for call in self.unread() if call.job == job]
         self._store.commit(
             *map(self._insertion, unread),
             ("DELETE FROM jobs WHERE id = ?", (job,)),
