@@ -172,6 +172,26 @@ def test_what_a_batch_answers_stays_for_the_run_that_sent_it(job: Job, server: B
 
 
 @pytest.mark.slow
+def test_a_run_in_batches_with_failures_keeps_what_it_has_paid(job: Job, server: BatchServer) -> None:
+    """Another run of fewer rows into the same report is complete before the failures are asked for again."""
+    job.sheet(3)
+    server.judge.always = lambda request: (
+        error(500, "server_error", "down")
+        if request.task == "verdicts" and "Says 2." in request.prompt
+        else None
+    )
+    assert job.through()[-1] == 3
+    server.judge.always = None
+    before = {line["custom_id"] for line in server.lines}
+    assert job.through("--rows", "2-2") == [0]
+    server.lines.clear()
+    assert job.through("--retry-errors")[-1] == 0
+    again = {line["custom_id"] for line in server.lines}
+    assert 0 < len(again) < len(before) / 4
+    assert not Path("r.xlsx.journal").exists()
+
+
+@pytest.mark.slow
 def test_pairs_of_responses_go_with_the_first_batch(job: Job, run_cli: Run, server: BatchServer) -> None:
     """In both orders, and a control for each query; the report is that of an online run."""
     job.sheet(3)

@@ -213,13 +213,14 @@ class Job:
             )
             lacks_replies = not _is_complete(evaluation, outcome, is_recorded=is_recorded)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
+            account = batches.account if batches else judges.account
             is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)
             with suppress(StoreError):  # if it is not known who needs the replies, they stay
-                is_anothers = not _is_alone(evaluation, batches)
+                is_anothers = not _is_alone(account, evaluation.calls)
                 keep = settings.cache.enabled or is_needed or is_anothers
             try:
-                if judges.account and keep:  # otherwise it goes with the journal
-                    _end(judges.account, is_complete=not is_needed, is_over=is_over)
+                if account and keep:  # otherwise it goes with the journal
+                    _end(account, is_complete=not is_needed, is_over=is_over)
                 if bill and is_over and (batches or not lacks_replies):
                     bill.end()
             except StoreError as error:  # the report is there, and says what it has to say
@@ -403,10 +404,9 @@ def _end(account: "RunAccount", *, is_complete: bool, is_over: bool) -> None:
         account.reach_end()
 
 
-def _is_alone(evaluation: "Evaluation", batches: "BatchRun | None") -> bool:
+def _is_alone(account: "RunAccount | None", asked: int) -> bool:
     """Whether no other run needs what is stored. Raises StoreError."""
-    account = batches.account if batches else evaluation.judges.account
-    return account is None or account.is_alone(evaluation.calls)
+    return account is None or account.is_alone(asked)
 
 
 def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome", *, is_recorded: bool) -> bool:

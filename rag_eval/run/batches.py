@@ -320,7 +320,6 @@ class BatchRun:
     def end(self) -> None:
         """The report is written: the job is over."""
         self._bill.end()
-        self.account.end()
 
     def close(self) -> None:
         """Let go of the connection, and of the store if the last evaluation has not done so."""
