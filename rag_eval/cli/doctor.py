@@ -126,9 +126,11 @@ def _show_settings(loaded: "LoadedSettings", *, shows_all: bool) -> None:
     from rag_eval.configuration.provenance import provenance
     from rag_eval.configuration.settings import Settings
 
+    default = Settings()
+
     def differs(section: str, key: str) -> bool:
-        ours, default = (getattr(settings, section) for settings in (loaded.settings, Settings()))
-        return bool(getattr(ours, key) != getattr(default, key))
+        ours, theirs = (getattr(settings, section) for settings in (loaded.settings, default))
+        return bool(getattr(ours, key) != getattr(theirs, key))
 
     entries = [
         (section, key, entry)
