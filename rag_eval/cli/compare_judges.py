@@ -199,10 +199,7 @@ class _JudgeComparisonJob:
         for side in sides:
             self._session.say(f"{side.heading}:", bold=True)
             part = ((store_path(side.settings, side.target),), table.rows)
-            is_offline = side.settings.provider.is_offline
-            run = (
-                "" if is_offline else run_name(side.settings, self._session.input, side.target, side.options)
-            )
+            run = run_name(side.settings, self._session.input, side.target, side.options)
             for line in DryRun(side.loaded, side.options, self._session.rubric, run=run).lines(
                 table, partial(iter, (part,)), pairs=self._pairs_of(side, table)
             ):

@@ -136,12 +136,7 @@ class Job:
         from rag_eval.store.batch_records import job_name
 
         stores = (store_path(loaded.settings, self._paths.report),)
-        is_offline = loaded.settings.provider.is_offline
-        run = (
-            ""
-            if is_offline
-            else run_name(loaded.settings, self._session.input, self._paths.report, self._options)
-        )
+        run = run_name(loaded.settings, self._session.input, self._paths.report, self._options)
         job = job_name(self._paths.report)
         dry_run = DryRun(loaded, self._options, self._session.rubric, run=run, job=job)
         looks = self._until_clear.looks if self._until_clear else ()

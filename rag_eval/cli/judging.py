@@ -29,7 +29,11 @@ def open_judges(
 
 
 def run_name(settings: "Settings", path: Path, target: Path, options: Options) -> str:
-    """The name of the run of an LLM judge that makes `target` of the rows of the file at `path` that are wanted."""
+    """The name of the run that makes `target` of the rows of the file at `path` that are wanted; '' for the offline judge,
+    which stores nothing.
+    """
+    if settings.provider.is_offline:
+        return ""
     from rag_eval.configuration.effective import endpoint_of
     from rag_eval.run.metered_store import name_of_run
     from rag_eval.shards.folder import fingerprint_of_file
