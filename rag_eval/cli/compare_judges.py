@@ -127,13 +127,14 @@ class _Judged:
     stopped: RunStoppedError | None = None
     failed_pairs: int = 0
     calls: int = 0
+    keep: bool = True
+    """Whether what is stored is needed later."""
 
-    @property
-    def is_alone(self) -> bool:
-        """Nobody else needs what is stored; False if that is not known."""
+    def settle(self, *, is_complete: bool) -> None:
+        """Decide what is kept. If it is not known who needs the replies, they stay."""
         with suppress(StoreError):
-            return self.judges.account is None or self.judges.account.is_alone(self.calls)
-        return False
+            is_alone = self.judges.account is None or self.judges.account.is_alone(self.calls)
+            self.keep = not is_complete or self.side.settings.cache.enabled or not is_alone
 
     @property
     def is_complete(self) -> bool:
@@ -216,7 +217,6 @@ class _JudgeComparisonJob:
         if not all(side.settings.provider.is_offline for side in sides):
             import_clients()  # now, since that takes a second which is not the time of A
         opened: list[_Judged] = []
-        keep = True
         try:
             spool: Spool[CaseResult] = Spool(CaseResult, "the scores of judge A")
             a, b = sides
@@ -236,11 +236,13 @@ class _JudgeComparisonJob:
                 raise second.stopped
             runs = _run_of(first), _run_of(second)
             paths = self._write_comparison(comparison, runs)
-            keep = not all(each.is_complete for each in opened)
-            full = _end_accounts(opened, is_complete=not keep)
+            is_complete = all(each.is_complete for each in opened)
+            for each in opened:
+                each.settle(is_complete=is_complete)
+            full = _end_accounts(opened, is_complete=is_complete)
         finally:
             for each in opened:
-                each.judges.store.end(keep=keep or each.side.settings.cache.enabled or not each.is_alone)
+                each.judges.store.end(keep=each.keep)
         self._tell(comparison, runs, paths)
         if full:
             raise full
@@ -358,12 +360,15 @@ class _JudgeComparisonJob:
 
 def _end_accounts(judged: list[_Judged], *, is_complete: bool) -> StoreError | None:
     """Why the costs of a comparison could not be closed: its figures are to be told first."""
-    accounts = [each.judges.account for each in judged if each.judges.account]
     if any(each.stopped for each in judged):
         return None
+    kept = [each.judges.account for each in judged if each.keep]  # the others go with their journals
     try:
-        for account in accounts:
-            account.end() if is_complete else account.reach_end()
+        for account in filter(None, kept):
+            if is_complete:
+                account.end()
+            else:
+                account.reach_end()
     except StoreError as error:
         return error
     return None
