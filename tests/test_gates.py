@@ -214,7 +214,7 @@ def test_a_bot_on_which_the_judge_failed_everywhere_has_not_passed() -> None:
     findings = Findings({}, {}, None, changes=(change,), common={"A": CommonQueries(before=9, now=9, both=9)})
     assert [gate.passed for gate in regression_gates(findings, "A", 0.5)] == [True]
     (gate,) = regression_gates(findings, "A", 0.5, unscored="A")
-    assert (gate.passed, gate.reason) == (False, "the judge failed on RQS in every query")
+    assert (gate.passed, gate.reason) == (False, "no query has an RQS, since the judge failed")
 
 
 _WITHOUT_WORSE = "no mean is significantly worse than the baseline (40 of the baseline's 40 queries)"

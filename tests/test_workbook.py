@@ -380,9 +380,7 @@ def test_a_context_in_several_columns_tells_what_is_wrong_with_their_cells(tmp_p
     table = read_table(write_table(tmp_path / "answers.xlsx", header, *rows))
     assert [case.chunks for case in cases(table)] == [(whole, text), ("3.5",), (text,), ()]
     one, cut = table.warnings
-    assert (
-        one == "Columns 'Context 1' (C) and 'Context 2' (D) were read as one context, each cell as a chunk."
-    )
+    assert one == "Columns 'Context 1' (C) and 'Context 2' (D) were read as one context."
     assert "'Context 1' (C): exactly 32,767 characters in row 2, so Excel probably cut" in cut
     path = write_table(tmp_path / "error.xlsx", header, ["q", "a", text, text], ["q", "a", text, "#N/A"])
     (problem,) = problems(path)

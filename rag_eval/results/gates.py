@@ -177,7 +177,7 @@ def regression_gates(
         common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
         changes = [change for change in findings.changes or () if change.bot == bot]
         reason = findings.not_comparable or _too_few(common, min_common) or _worse(changes, margin)
-        reason = reason or ("the judge failed on RQS in every query" if bot in unscored else "")
+        reason = reason or ("no query has an RQS, since the judge failed" if bot in unscored else "")
         if reason or not changes:
             reason = reason or "no query has a score in both runs"
             results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))

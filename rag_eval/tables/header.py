@@ -327,7 +327,7 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
 def _in_parts(uses: _Uses, parts: Sequence[Sequence[int]]) -> Iterator[str]:
     for its in parts:
         names = listed([uses[index] for index in its], " and " if len(its) == 2 else ", ")
-        yield f"Columns {names} were read as one context, each cell as a chunk."
+        yield f"Columns {names} were read as one context."
 
 
 def _warnings(uses: _Uses, asked: Asked) -> Iterator[str]:
