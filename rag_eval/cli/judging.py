@@ -29,8 +29,9 @@ def open_judges(
 
 
 def run_name(settings: "Settings", path: Path, target: Path, options: Options) -> str:
-    """The name of the run that makes `target` of the rows of the file at `path` that are wanted; '' for the offline judge,
-    which stores nothing.
+    """The name of the run that makes `target` of the rows of the file at `path` that are wanted.
+
+    '' for the offline judge, which stores nothing.
     """
     if settings.provider.is_offline:
         return ""

@@ -103,7 +103,7 @@ class RunAccount:
         if not self._others:
             return True
         replies = sum(task.replies for task in self._store.overview())
-        return replies + len(BatchRecords(self._store).unread()) <= asked
+        return replies + BatchRecords(self._store).unread() <= asked
 
     def begin(self) -> None:
         """Have the run known to others before its first reply: what it sends may be answered to another command.

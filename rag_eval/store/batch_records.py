@@ -230,19 +230,19 @@ class BatchRecords:
         """Without their results."""
         return self._calls("job = ?", job, result="''")
 
-    def unread(self) -> list[CallRecord]:
-        """Answers that nobody has read yet, of any job."""
-        return [
-            call
-            for call in self._calls("state IN (?, ?)", *ANSWERED)
-            if self._store.reply(call.key) is None and self._store.failure(call.key) is None
-        ]
+    def unread(self) -> int:
+        """How many answers nobody has read yet, of any job."""
+        return sum(map(self._is_unread, self._calls("state IN (?, ?)", *ANSWERED, result="''")))
+
+    def _is_unread(self, call: CallRecord) -> bool:
+        return self._store.reply(call.key) is None and self._store.failure(call.key) is None
 
     def end_job(self, job: str) -> None:
         """Forget a job and its calls, but no answer that nobody has read yet: it is paid for."""
-        unread = [replace(call, job="") for call in self.unread() if call.job == job]
+        answers = self._calls("job = ? AND state IN (?, ?)", job, *ANSWERED)
+        unread = filter(self._is_unread, answers)
         self._store.commit(
-            *map(self._insertion, unread),
+            *(self._insertion(replace(call, job="")) for call in unread),
             ("DELETE FROM jobs WHERE id = ?", (job,)),
             ("DELETE FROM batch_calls WHERE job = ?", (job,)),
         )
