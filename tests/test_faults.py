@@ -552,6 +552,8 @@ def test_a_smaller_run_leaves_what_a_stopped_one_has_paid(
     folder.mkdir()
     sheet_of(folder / "in.xlsx", rows=4)
     (folder / "config.ini").write_text(ONE_METRIC + cache)
+    other_metric = ONE_METRIC.replace("faithfulness = no", "context_recall = no\ntoxicity = no")
+    (folder / "other.ini").write_text(other_metric + cache)
     if cache:
         assert run(forker, folder, judge).code == 0
         judge.requests.clear()
@@ -563,6 +565,7 @@ def test_a_smaller_run_leaves_what_a_stopped_one_has_paid(
         ("--model", "gpt-other", "--rows", "2-2"),
         ("--temperature", "0.5"),
         ("--prompts", "single"),
+        ("--config", "other.ini"),
     )
     for other in others:
         words = ("in.xlsx", "-o", "r.xlsx", *other)

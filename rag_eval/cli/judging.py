@@ -29,7 +29,8 @@ def open_judges(
 
 
 def run_name(settings: "Settings", path: Path, target: Path, options: Options) -> str:
-    """The name of the run that makes `target` of the rows of the file at `path` that are wanted.
+    """The name of the run that makes `target` of the rows of the file at `path` that are wanted: one of other rows, by
+    another judge or with other metrics is another run.
 
     '' for the offline judge, which stores nothing.
     """
@@ -42,7 +43,8 @@ def run_name(settings: "Settings", path: Path, target: Path, options: Options) -
     endpoint = endpoint_of(settings.without_entra())
     rows = (options.sheet, options.rows, options.random_rows, options.where, settings.evaluation.max_rows)
     judge = (endpoint.url, endpoint.api_version, endpoint.model, endpoint.temperature, settings.judge.prompts)
-    return name_of_run(target, fingerprint_of_file(path), repr(judge), repr(rows))
+    asked = (settings.metrics, settings.evaluation.samples, settings.rubric.file, settings.head_to_head.pairs)
+    return name_of_run(target, fingerprint_of_file(path), repr(judge), repr(rows), repr(asked))
 
 
 def _llm_judges(
