@@ -741,7 +741,7 @@ def test_a_dry_run_shows_waves_files_and_the_lower_price(job: Job, server: Batch
     job.configure("[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nenqueued_tokens = 300000\n")
     whole = job.command("--dry-run")
     ended = job.command("--dry-run", "--batch")
-    assert ended.code == 0
+    assert (ended.code, "open batches" in ended.out) == (0, False)
     assert re.findall(r"wave (\d): about (\d+) calls in (\d) files?, \d+\.\d MB", ended.out) == [
         ("1", "550", "2"), ("2", "300", "1"), ("3", "100", "1"),
     ]  # fmt: skip
@@ -750,6 +750,24 @@ def test_a_dry_run_shows_waves_files_and_the_lower_price(job: Job, server: Batch
     assert "Cached replies: 0." in ended.out
     assert "keeps the texts of a batch until its results are stored here, and at most 14 days." in ended.out
     assert (server.calls, server.judge.requests) == ([], [])
+
+
+@pytest.mark.slow
+def test_a_dry_run_does_not_count_calls_in_open_batches_again(job: Job, server: BatchServer) -> None:
+    def planned(*words: str) -> tuple[list[int], int]:
+        told = job.command("--dry-run", *words)
+        assert told.code == 0
+        awaited = re.findall(r"^Calls in open batches, which a run waits for: (\d+)\.$", told.out, re.M)
+        return [int(each) for each in re.findall(r"about (\d+) calls in", told.out)], sum(map(int, awaited))
+
+    first, *others = planned("--batch")[0]
+    assert others
+    assert planned("--batch") == ([first, *others], 0)
+    assert job.run().code == 75
+    assert len(server.open()[0].lines) == first
+    assert planned("--batch") == (others, first)
+    refused = job.command("--dry-run")
+    assert "this report waits for 1 batch" in refused.err
 
 
 HOSTILE = {

@@ -74,9 +74,9 @@ def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) ->
     """Whatever was counted when a reply was committed; a failed call is counted as well."""
     took = Usage()
     killed = Store(tmp_path / "s")
-    RunAccount(killed, "r").follow(lambda: took)
+    RunAccount(killed, "run a b c").follow(lambda: took)
     killed.put_note("n", "v")
-    assert killed.note("r") is None, "nothing was sent"
+    assert killed.note("run a b") is None, "nothing was sent"
     for number in (1, 2):
         took += Usage(
             requests=2,
@@ -92,7 +92,7 @@ def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) ->
 
     store = Store(tmp_path / "s")
     now = Usage(requests=1, cached=5, cost=2.0, by_task={"t": TaskUsage(0, 5, 0, 0, 2.0)})
-    account = RunAccount(store, "r")
+    account = RunAccount(store, "run a b c")
     assert account.began < time.time()
     assert account.total(now) == Usage(
         requests=6, calls=2, cached=1, prompt_tokens=6, cost=3.25, earlier_requests=5, earlier_cost=1.25,
@@ -100,9 +100,19 @@ def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) ->
     )  # fmt: skip
     assert account.total(Usage(requests=1)).cost is None, "its price is unknown"
     assert account.total(Usage()).cost == 1.25
-    assert RunAccount(store, "another").total(now) == RunAccount(store, "r", fresh=True).total(now) == now
+    assert (
+        RunAccount(store, "run a x c").total(now)
+        == RunAccount(store, "run a b c", fresh=True).total(now)
+        == now
+    )
+    other = RunAccount(store, "run a b d")
+    assert (other.total(now), other.is_alone(2), other.is_alone(1)) == (account.total(now), True, False)
+    other.begin()
+    other.end()
+    account = RunAccount(store, "run a b c")
+    assert (account.total(now), account.is_alone(0)) == (now, True), "what was paid is in the other's report"
     account.end()
-    assert RunAccount(store, "r").total(now) == now
+    assert (RunAccount(store, "run a b c").total(now), store.note("run a b")) == (now, None)
     for each in (store, killed):
         each.end(keep=True)
 
@@ -157,7 +167,7 @@ def test_a_clock_that_was_put_back_lets_nothing_from_before_be_served(tmp_path: 
     for options in ({"another": tmp_path / "s"}, {}):
         store = Store(tmp_path / ("t" if options else "s"), **options)
         assert (store.reply("r"), store.next_moment() > tomorrow) == ("[1]", True)
-        account = RunAccount(store, "r", fresh=True)
+        account = RunAccount(store, "run a b c", fresh=True)
         assert (store.reply("r"), store.failure("f")) == (None, None)
         assert account.began >= account.since > tomorrow
         store.put_reply("r", reply="[2]", **PAID)

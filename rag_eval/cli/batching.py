@@ -57,11 +57,10 @@ def refuse_batches(options: Options, settings: "Settings") -> None:
 
 
 def refuse_open_batches(store: "Store", target: Path) -> None:
-    """Raise InputError, and close the store, if calls of this report would be made while batches have them."""
+    """Raise InputError if calls of this report would be made while batches have them."""
     from rag_eval.run.batches import open_batches_of
 
     if batches := open_batches_of(store, target):
-        store.end(keep=True)
         calls = sum(batch.requests for batch in batches)
         raise InputError(
             f"{target}: this report waits for {_number(batches)} ({counted(calls, 'call')}); add --batch to continue, "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rag_eval.cli.batching import refuse_open_batches
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import fallback_notes
 from rag_eval.cli.options import Options
@@ -20,6 +21,7 @@ from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range,
 from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
 from rag_eval.run.metered_store import RunAccount
+from rag_eval.store.batch_records import BatchRecords, job_name
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.table import Table
 from rag_eval.texts.display import counted, enumerated
@@ -48,7 +50,7 @@ class _Total:
         self.estimate = Estimate()
         self.calls: list[int] = []
         """Of each part."""
-        self.rows = self.cases = self.cached = self.outdated = self.too_long = 0
+        self.rows = self.cases = self.cached = self.awaited = self.outdated = self.too_long = 0
         self.fallbacks: Counter[str] = Counter()
         self.waves: list[Wave] = []
 
@@ -63,14 +65,15 @@ class DryRun:
         rubric: "EvaluationRubric | None",
         *,
         run: str = "",
-        job: str = "",
+        target: Path | None = None,
         since: float = 0.0,
     ) -> None:
         """`options` say which stored replies are left out, if damaged ones end it, and if it is a run in batches.
 
-        `run` and `job` are the names in its store; `since` is when a run in shards began again. See RunAccount.
+        `run` is its name in the store, and `target` the report that may wait for batches; `since` is when a run in
+        shards began again. See RunAccount.
         """
-        self._run, self._job, self._since = run, job, since
+        self._run, self._target, self._since = run, target, since
         self._loaded = loaded
         self._settings = loaded.settings.without_entra()
         self._options = options
@@ -78,6 +81,7 @@ class DryRun:
         self._habits: Mapping[str, Habit] = {}
         self._pairs: PairJudge | None = None
         self._limits: BatchLimits | None = None
+        self._waits: InputError | None = None
 
     def lines(
         self,
@@ -107,8 +111,10 @@ class DryRun:
             yield f"A run would redact before sending: {redactor.subjects}."
         try:
             self._loaded.require_credentials()
-        except InputError as lacking:
-            warn(f"A run would stop here: {lacking}")
+            if self._waits:
+                raise self._waits
+        except InputError as obstacle:
+            warn(f"A run would stop here: {obstacle}")
 
     def _estimated(
         self, table: "Table | RecordedRun", parts: Parts, files: int, *, is_shared: bool, may_end: bool
@@ -122,6 +128,8 @@ class DryRun:
         found = self._count(parts, endpoint, is_shared=is_shared)
         shards = f" in {len(found.calls):,} shards of {counted(files, 'file')}" if files else ""
         yield f"Rows: {found.rows:,}{shards}, bots: {len(table.bots)}. Cached replies: {found.cached:,}."
+        if found.awaited:
+            yield f"Calls in open batches, which a run waits for: {found.awaited:,}."
         if found.outdated:
             yield f"Stored replies that are empty or unusable and would be requested again: {found.outdated}."
         if (form := settings.judge.prompts) != "ragas":
@@ -130,8 +138,7 @@ class DryRun:
         yield from _call_lines(found.estimate)
         if files and found.calls:
             yield f"Calls per shard: {min(found.calls):,} to {max(found.calls):,}."
-        if self._limits:
-            yield from _wave_lines(found.waves)
+        yield from _wave_lines(found.waves)
         if found.too_long:
             yield f"Not sent because they exceed [limits] max_prompt_tokens: {found.too_long} calls."
         cost = found.estimate.cost(prices)
@@ -156,10 +163,11 @@ class DryRun:
     def _count(self, parts: Parts, endpoint: "Endpoint", *, is_shared: bool) -> _Total:
         found, made_up = _Total(), dict[str, str]()
         for stores, rows in parts():
-            store = DryRunStore(self._stored(stores), made_up if is_shared else None)
+            stored = self._stored(stores)
+            store = DryRunStore(stored, made_up if is_shared else None)
             transport = Transport(endpoint, store)
             judge = (
-                WaveJudge(transport, store, self._limits)
+                WaveJudge(transport, store, self._limits, BatchRecords(stored).sent() if stored else ())
                 if self._limits
                 else EstimatingJudge(transport, endpoint.model)
             )
@@ -172,7 +180,9 @@ class DryRun:
             found.calls.append(sum(judge.estimate.calls.values()))
             found.estimate.merge(judge.estimate)
             waves = judge.waves if isinstance(judge, WaveJudge) else ()
-            found.cached += evaluation.usage.cached - len(store.shared) - sum(wave.calls for wave in waves)
+            made = len(store.shared) + sum(wave.calls for wave in waves) + judge.awaited
+            found.cached += evaluation.usage.cached - made
+            found.awaited += judge.awaited
             stats = evaluation.stats()
             found.outdated += stats.outdated
             found.too_long += evaluation.usage.failures.get(OVER_LIMIT, 0)
@@ -214,7 +224,13 @@ class DryRun:
         if options.retry_errors:
             store.ignore_before(failures=store.next_moment())
         # For what the run would ignore.
-        RunAccount(store, self._run, job=self._job, fresh=options.fresh, since=self._since)
+        job = job_name(self._target) if self._target else ""
+        RunAccount(store, self._run, job=job, fresh=options.fresh, since=self._since)
+        if self._target and not self._limits:
+            try:
+                refuse_open_batches(store, self._target)
+            except InputError as waiting:
+                self._waits = waiting
         return store
 
     def _time_lines(self, estimate: Estimate) -> Iterator[str]:
@@ -238,6 +254,8 @@ def _sent(table: "Table | RecordedRun") -> str:
 
 
 def _wave_lines(waves: Sequence[Wave]) -> Iterator[str]:
+    if not waves:
+        return
     number_of = "1 wave" if len(waves) == 1 else f"{len(waves)} waves"
     yield f"Batches: {number_of}, each up to a day; each needs the replies of the wave before it."
     for number, wave in enumerate(waves, start=1):

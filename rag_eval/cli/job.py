@@ -133,12 +133,10 @@ class Job:
         """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
         from rag_eval.cli.dry_run import DryRun
         from rag_eval.configuration.effective import store_path
-        from rag_eval.store.batch_records import job_name
 
         stores = (store_path(loaded.settings, self._paths.report),)
         run = run_name(loaded.settings, self._session.input, self._paths.report, self._options)
-        job = job_name(self._paths.report)
-        dry_run = DryRun(loaded, self._options, self._session.rubric, run=run, job=job)
+        dry_run = DryRun(loaded, self._options, self._session.rubric, run=run, target=self._paths.report)
         looks = self._until_clear.looks if self._until_clear else ()
         for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks, pairs=pairs):
             say(line)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cli.batching import refuse_open_batches
 from rag_eval.cli.console import warn
 from rag_eval.cli.options import Options
+from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
@@ -29,8 +30,8 @@ def open_judges(
 
 
 def run_name(settings: "Settings", path: Path, target: Path, options: Options) -> str:
-    """The name of the run that makes `target` of the rows of the file at `path` that are wanted: one of other rows, by
-    another judge or with other metrics is another run.
+    """The name of the run that makes `target` of the rows of the file at `path` that are wanted, by this judge and
+    with these metrics.
 
     '' for the offline judge, which stores nothing.
     """
@@ -44,7 +45,7 @@ def run_name(settings: "Settings", path: Path, target: Path, options: Options) -
     rows = (options.sheet, options.rows, options.random_rows, options.where, settings.evaluation.max_rows)
     judge = (endpoint.url, endpoint.api_version, endpoint.model, endpoint.temperature, settings.judge.prompts)
     asked = (settings.metrics, settings.evaluation.samples, settings.rubric.file, settings.head_to_head.pairs)
-    return name_of_run(target, fingerprint_of_file(path), repr(judge), repr(rows), repr(asked))
+    return name_of_run(target, fingerprint_of_file(path), repr((judge, rows)), repr(asked))
 
 
 def _llm_judges(
@@ -66,7 +67,11 @@ def _llm_judges(
     )
     judges = open_llm_judges(settings, replies, rubric, warn)
     if isinstance(judges.store, Store) and not options.report_only:
-        refuse_open_batches(judges.store, target)
+        try:
+            refuse_open_batches(judges.store, target)
+        except InputError:
+            judges.store.end(keep=True)
+            raise
     return judges
 
 

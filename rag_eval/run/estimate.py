@@ -6,7 +6,7 @@ be expected; guards, duplicates and what the store knows already are taken into 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -103,10 +103,14 @@ class EstimatingJudge:
 
     adaptations: tuple[str, ...] = ()
 
-    def __init__(self, keys: _Keys, model: str) -> None:
+    def __init__(self, keys: _Keys, model: str, sent: Collection[str] = ()) -> None:
+        """`sent` are the keys of calls in open batches, which a run waits for."""
         self.estimate = Estimate()
+        self.awaited = 0
+        """How many calls are in open batches."""
         self._keys = keys
         self._model = model
+        self._sent = sent
 
     def prepare(self, deployment: str) -> None:
         self.estimate.calls[deployment or self._model, "preflight"] += 1
@@ -117,7 +121,10 @@ class EstimatingJudge:
     def ask(self, call: Call[Any]) -> Answer:
         reply = call.reply_type.made_up(call.agrees_with)
         text = reply.model_dump_json()
-        self.estimate.add(call.deployment or self._model, call, text)
+        if self._sent and self.key(call) in self._sent:
+            self.awaited += 1
+        else:
+            self.estimate.add(call.deployment or self._model, call, text)
         return Answer(text, reply)
 
     def usage(self) -> Usage:
@@ -181,8 +188,10 @@ class Wave:
 class WaveJudge(EstimatingJudge):
     """Replies to a call only in the evaluation after the one that made it."""
 
-    def __init__(self, transport: Transport, store: DryRunStore, limits: BatchLimits) -> None:
-        super().__init__(transport, transport.endpoint.model)
+    def __init__(
+        self, transport: Transport, store: DryRunStore, limits: BatchLimits, sent: Collection[str]
+    ) -> None:
+        super().__init__(transport, transport.endpoint.model, sent)
         self.waves: list[Wave] = []
         self._transport = transport
         self._store = store
@@ -198,7 +207,8 @@ class WaveJudge(EstimatingJudge):
         key = self.key(call)
         if key not in self._made_up:
             self._made_up[key] = super().ask(call).text
-            self._add(key, call)
+            if key not in self._sent:
+                self._add(key, call)
         raise PendingError
 
     def end_wave(self) -> bool:
@@ -207,7 +217,8 @@ class WaveJudge(EstimatingJudge):
             return False
         for key, reply in self._made_up.items():
             self._store.put_reply(key, reply=reply)
-        self.waves.append(self._wave)
+        if self._wave.calls:
+            self.waves.append(self._wave)
         self._made_up, self._wave, self._files = {}, Wave(), {}
         return True
 

@@ -18,9 +18,12 @@ from rag_eval.store.reply_store import Statement, Store
 from rag_eval.store.store_format import insertion
 
 
-def name_of_run(target: Path, source: str, *about: str) -> str:
-    """The name of a run in its store: that of its output and its input, and of all else that makes it another run."""
-    return f"run {_digest(os.path.realpath(target), source)} {_digest(*about)}"
+def name_of_run(target: Path, source: str, about: str = "", asked: str = "") -> str:
+    """The name of a run in its store: of its output and its input, of its rows and its judge, and of what is `asked`.
+
+    What is paid for the same rows by the same judge is one account, whatever is asked.
+    """
+    return f"run {_digest(os.path.realpath(target), source)} {_digest(about)} {_digest(asked)}"
 
 
 def _digest(*parts: str) -> str:
@@ -42,9 +45,11 @@ class RunAccount:
         stored or taken before `since`, in seconds since 1970, is that of another run.
         """
         self._store = store
-        self._run = run
-        known: dict[str, Any] = json.loads(store.note(run) or "{}")
-        self.fresh_since: float = known.get("fresh_since", 0.0)
+        self._account, _, self._asked = run.rpartition(" ")
+        known: dict[str, Any] = json.loads(store.note(self._account) or "{}")
+        self._open: dict[str, float] = known.get("open", {})
+        """`fresh_since` of what was asked and has not come to its end."""
+        self.fresh_since = self._open.get(self._asked, 0.0)
         """When a command with `fresh` began the run, until the run comes to its end; else 0."""
         self.continues = bool(self.fresh_since)
         """Whether an earlier command began the run again and was interrupted."""
@@ -55,9 +60,10 @@ class RunAccount:
         self.since = max(since, self.fresh_since)
         """What was stored before is ignored, in seconds since 1970."""
         store.ignore_before(self.since)
-        same_input = run.rpartition(" ")[0]
-        self._others = store.rows("notes", "name", "name LIKE ? AND name != ?", f"{same_input} %", run)
-        """Names of other runs of the same input that have not come to their end. Asked now, since later the disk may be
+        same_input = f"{self._account.rpartition(' ')[0]} %"
+        others = store.rows("notes", "name", "name LIKE ? AND name != ?", same_input, self._account)
+        self._has_others = bool(others or self._open.keys() - {self._asked})
+        """Whether other runs of the same input have not come to their end. Asked now, since later the disk may be
         full."""
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
@@ -98,9 +104,9 @@ class RunAccount:
     def is_alone(self, asked: int) -> bool:
         """Whether nobody else needs the replies in the store, of which this run `asked` for so many.
 
-        Another run of the same input, with other rows or by another judge, may not have come to its end.
+        Another run of the same input, with other rows or metrics or by another judge, may not have come to its end.
         """
-        if not self._others:
+        if not self._has_others:
             return True
         replies = sum(task.replies for task in self._store.overview())
         return replies + BatchRecords(self._store).unread() <= asked
@@ -110,9 +116,8 @@ class RunAccount:
 
         Raises StoreError.
         """
-        if self._store.note(self._run) is None:
-            record = {"began": self.began, "usage": to_plain(Usage()), "fresh_since": 0.0}
-            self._store.put_note(self._run, json.dumps(record))
+        if self._asked not in self._open:
+            self._store.commit(self._statement(Usage()))
 
     def keep(self) -> None:
         """Commit it, requests without a reply included. A store that takes nothing has said so before."""
@@ -127,9 +132,11 @@ class RunAccount:
                 self._store.commit(self._statement(self._now()))
 
     def end(self) -> None:
-        """The run is complete: the next command with its name begins another one."""
+        """The run is complete: the next command with its name begins another one, at no cost so far."""
         self._store.along = tuple
-        self._store.forget_note(self._run)
+        self._store.forget_note(self._account)
+        if others := {asked: since for asked, since in self._open.items() if asked != self._asked}:
+            self._store.commit(self._record(time.time(), Usage(), others))
 
     def _statements(self) -> tuple[Statement, ...]:
         now = self._now()
@@ -137,8 +144,11 @@ class RunAccount:
 
     def _statement(self, now: Usage) -> Statement:
         usage = self._before + now if self._before.requests else now
-        record = {"began": self.began, "usage": to_plain(usage), "fresh_since": self.fresh_since}
-        return insertion("notes", (self._run, json.dumps(record)))
+        return self._record(self.began, usage, {**self._open, self._asked: self.fresh_since})
+
+    def _record(self, began: float, usage: Usage, are_open: Mapping[str, float]) -> Statement:
+        record = {"began": began, "usage": to_plain(usage), "open": are_open}
+        return insertion("notes", (self._account, json.dumps(record)))
 
 
 class MeteredStore:

@@ -230,6 +230,10 @@ class BatchRecords:
         """Without their results."""
         return self._calls("job = ?", job, result="''")
 
+    def sent(self) -> set[str]:
+        """Keys of the calls in open batches, of any job."""
+        return {call.key for call in self._calls("state = ?", CallState.SENT)}
+
     def unread(self) -> int:
         """How many answers nobody has read yet, of any job."""
         return sum(map(self._is_unread, self._calls("state IN (?, ?)", *ANSWERED, result="''")))
