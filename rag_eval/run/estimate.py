@@ -189,7 +189,7 @@ class WaveJudge(EstimatingJudge):
     """Replies to a call only in the evaluation after the one that made it."""
 
     def __init__(
-        self, transport: Transport, store: DryRunStore, limits: BatchLimits, sent: Collection[str]
+        self, transport: Transport, store: DryRunStore, limits: BatchLimits, sent: Collection[str] = ()
     ) -> None:
         super().__init__(transport, transport.endpoint.model, sent)
         self.waves: list[Wave] = []
