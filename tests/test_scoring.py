@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,13 @@ def test_a_composite_is_the_weighted_mean_of_what_has_value_and_weight(
     values: dict[str, float], weights: dict[str, float], expected: float | None
 ) -> None:
     assert composite(values, weights) == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def test_the_order_of_the_weights_does_not_reach_the_last_digit() -> None:
+    """A plain sum depends on it, and on the version of Python."""
+    values = dict(zip(WEIGHTS, (0.0, 1.0, 0.1, 0.1, 0.0), strict=True))
+    found = {composite(values, dict(order)) for order in permutations(WEIGHTS.items())}
+    assert found == {0.2825}
 
 
 def _sampled(*values: float | None, evidence: tuple[Evidence, ...] = ()) -> Score:

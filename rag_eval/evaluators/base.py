@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -287,7 +288,7 @@ class ChunkGradedBinary(BaseModel, ContextValidationMixin):
 
 def mean(values: Sequence[float]) -> float | None:
     """None without any value."""
-    return sum(values) / len(values) if values else None
+    return math.fsum(values) / len(values) if values else None
 
 
 class _ValidationContext(dict[str, Any]):

@@ -24,12 +24,15 @@ def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | No
 
 
 def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> float | None:
-    """The weighted mean of the values that have a weight, 0..1; None when none has one."""
+    """The weighted mean of the values that have a weight, 0..1; None when none has one.
+
+    To the last digit the same whatever the order of the weights and the version of Python.
+    """
     parts = [(weight, values[metric]) for metric, weight in weights.items() if metric in values]
-    total = sum(weight for weight, _ in parts)
+    total = math.fsum(weight for weight, _ in parts)
     if total <= 0:
         return None
-    return min(1.0, sum(weight * value for weight, value in parts) / total)
+    return min(1.0, math.fsum(weight * value for weight, value in parts) / total)
 
 
 def mean_score(samples: Sequence[Score]) -> Score:

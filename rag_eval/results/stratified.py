@@ -77,7 +77,7 @@ def stratified_mean(
     trust = _common_trust(parts)
     residuals = [part.human - trust * part.judge for part in parts]
     value = trust * float(scores.mean())
-    value += sum(part.weight * float(each.mean()) for part, each in zip(parts, residuals, strict=True))
+    value += math.fsum(part.weight * float(each.mean()) for part, each in zip(parts, residuals, strict=True))
     human, judge = (np.asarray(each, dtype=float) for each in (sample.human, sample.judge))
     terms = _Variances.of(parts, residuals, len(scores), is_fitted=trust > 0).of_groups(
         of_items=max(_design_effect(scores, groups), _design_effect(human, sample.groups)),

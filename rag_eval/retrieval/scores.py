@@ -97,7 +97,7 @@ class RetrievalScores:
     @property
     def average_precision(self) -> float | None:
         """Mean over the gold documents of the precision at their ranks; a missing document adds 0."""
-        return self._per_gold(sum(found / rank for found, rank in enumerate(self.hit_ranks, 1)))
+        return self._per_gold(math.fsum(found / rank for found, rank in enumerate(self.hit_ranks, 1)))
 
     def recall_at(self, k: int) -> float | None:
         """Share of the gold documents among the first k ranks."""
@@ -198,7 +198,7 @@ def _require_cutoff(k: int) -> None:
 
 
 def _gain(ranks: Iterable[int]) -> float:
-    return sum(1 / math.log2(rank + 1) for rank in ranks)
+    return math.fsum(1 / math.log2(rank + 1) for rank in ranks)
 
 
 @lru_cache(maxsize=1024)
