@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import fmean
+from math import fsum
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call, room_for
@@ -98,7 +98,8 @@ def _score(name: str, query: str, reference: str, chunks: tuple[str, ...]) -> Sc
     evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in parts)
     # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.
     lengths = [len(one.sentence.content) or 1 for one in parts]
-    return Score.scored(name, fmean((one.value for one in parts), lengths), evidence=evidence)
+    value = fsum(one.value * length for one, length in zip(parts, lengths, strict=True)) / sum(lengths)
+    return Score.scored(name, value, evidence=evidence)
 
 
 INFO = MetricInfo(
