@@ -140,7 +140,7 @@ REPLIES = (
     '{"n": NaN}', '{"n": 1e999}', "Sure: {}", "no", "[]", '```json\n{"n": 3}\n```', '```\n{"n": 3}```',
     '<think>6</think> {"n": 3}', '<think>{"n": 3}',
     '{"n": 3, "parts": [{"share": 2}, {"share": "half"}]}', '{"parts": []}', '{"n": 3} {"n": 4}',
-    '{"is_sure": false, "n": 0}', "[" * 5000, '{"n": 3, "parts": [{"share": 1, "' + "y" * 300 + '": 2}]}',
+    '{"is_sure": false, "n": 0}', "[" * 50_000, '{"n": 3, "parts": [{"share": 1, "' + "y" * 300 + '": 2}]}',
 )  # fmt: skip
 
 
