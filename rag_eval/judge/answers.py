@@ -111,13 +111,13 @@ def _too_long(refusal: "_Refusal") -> Fault:
         advice = "the prompt is too long for the model; nothing is cut to make it fit"
         return refusal.fault(Action.REJECT, "too_long", advice)
     # vLLM stops counting a prompt with the first token that is too many.
-    is_partly_counted = error.reply is not None and error.prompt + error.reply == error.context + 1
-    room = (error.reply or 0) // 2 if is_partly_counted else error.context - error.prompt
+    reply = error.reply or 0
+    is_partly_counted = reply > 0 and error.prompt + reply == error.context + 1
+    room = reply // 2 if is_partly_counted else error.context - error.prompt
     least = "at least " if is_partly_counted else ""
     lengths = f"{least}{error.prompt:,} tokens of prompt, and the model's context has {error.context:,}"
     advice = f"{lengths}; give it a larger one, or set [limits] max_prompt_tokens and long_prompts = truncate"
-    is_reply_too_long = error.reply is not None and room >= _LEAST_ROOM
-    left = (error.reply or 0, room) if is_reply_too_long else None
+    left = (reply, room) if reply and room >= _LEAST_ROOM else None
     return refusal.fault(Action.REJECT, "too_long", advice, left=left)
 
 

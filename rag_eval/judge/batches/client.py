@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any, TypeGuard
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
@@ -49,7 +49,7 @@ class Batch:
     """Why it failed."""
     is_queue_full: bool = False
     expires_at: float = 0.0
-    token: str = field(default="", repr=False)
+    token: str = ""
     completed: int | None = None
     """The number of its requests that it has completed; None if the provider does not say."""
     failed: int = 0
