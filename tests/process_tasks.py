@@ -18,6 +18,10 @@ def echo(_: object) -> Callable[[Any], Any]:
     return lambda value: value
 
 
+def counts(name: str) -> Callable[[int, Any], list[Any]]:
+    return lambda before, results: [name, before, len(results)]
+
+
 def process_ids(_: object) -> Callable[[Any], int]:
     return lambda value: os.getpid()
 

@@ -21,7 +21,7 @@ from test_processes import is_alive
 from rag_eval.configuration.effective import effective_thresholds
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
-from rag_eval.records import Case, Row
+from rag_eval.records import Case, CaseResult, Row
 from rag_eval.report.case_table import RenderedCases
 from rag_eval.results.causes import CauseTally
 from rag_eval.run.evaluation import Evaluation
@@ -164,9 +164,27 @@ def test_a_part_ends_where_it_has_enough_characters() -> None:
     assert list(map(len, parallel._parts(rows, most_rows=1))) == [1] * 6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("processes", "part_rows"), [(2, 1), (2, 7), (3, 1000)])
-def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -> None:
+class Noted:
+    """What is made of each part, beside its results."""
+
+    task, spec = "process_tasks:counts", "rows and cases of"
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def take(self, made: Any, results: Sequence[CaseResult]) -> None:
+        self.taken.append((made, len(results)))
+
+
+@pytest.mark.parametrize(
+    ("processes", "part_rows", "parts"),
+    [
+        (2, 7, [14, 13, 14, 14, 14, 10]),
+        pytest.param(2, 1, [2] * 7 + [1] + [2] * 32, marks=pytest.mark.slow),
+        pytest.param(3, 1000, [79], marks=pytest.mark.slow),
+    ],
+)
+def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int, parts: list[int]) -> None:
     settings = Settings.model_validate(
         {
             "judge": {"provider": "offline"},
@@ -176,19 +194,24 @@ def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -
     )
     rows = rows_of(40)
     rows[7] = replace(rows[7], cases=rows[7].cases[:1])
-    judges, results = Judges.offline(settings), []
-    for evaluation in (
-        Evaluation(judges, settings),
-        Evaluation(
-            judges,
-            settings,
-            engine=ProcessEngine(judges, settings, workers(processes), None, part_rows=part_rows),
-        ),
-    ):
+    judges, results, noted = Judges.offline(settings), [], Noted()
+    started = workers(processes, forks=True)
+    engine = ProcessEngine(judges, settings, started, noted, part_rows=part_rows)
+    counted, engine.causes = (
+        CauseTally(["A", "B"], effective_thresholds(settings, is_proxy=True)) for _ in "12"
+    )
+    for evaluation in (Evaluation(judges, settings), Evaluation(judges, settings, engine=engine)):
         results.append(list(evaluation.results(rows)))
         evaluation.close()
     assert results[0] == results[1]
     assert [result[0].case.row for result in results[1]] == list(range(40))
+    for row in results[0]:
+        counted.add_row(row)
+    assert engine.causes.causes() == counted.causes()
+    assert noted.taken == [
+        ([Noted.spec, sum(parts[:place]), cases], cases) for place, cases in enumerate(parts)
+    ]
+    assert not any(map(is_alive, started.ids))
 
 
 def test_no_secret_goes_to_a_worker_and_no_threshold_is_lost() -> None:

@@ -25,8 +25,6 @@ from rag_eval.shards.plan import read_plan
 from rag_eval.shards.purse import Purse
 from rag_eval.shards.spec import ShardSpec, judged_otherwise, plain_settings, read_spec
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def rag_eval(rag_eval: Run, one_core: None) -> Run:
@@ -64,6 +62,7 @@ def with_files_of_a_user(root: Path) -> dict[Path, str]:
 # What is removed
 
 
+@pytest.mark.slow
 def test_no_command_removes_a_file_of_the_user(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
     for name in ("a1.csv", "a2.csv"):
@@ -191,6 +190,7 @@ def test_replies_that_were_paid_for_are_used_when_rows_are_read_again(
     assert set(singles(judge).values()) == {1}
 
 
+@pytest.mark.slow
 def test_rows_of_cases_that_failed_are_read_again(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     command = sharded(tmp_path, rows=2, size=1)
 
@@ -210,6 +210,7 @@ def test_rows_of_cases_that_failed_are_read_again(rag_eval: Run, tmp_path: Path,
     assert len(list((tmp_path / "out/input").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_rows_of_several_files_are_read_again_as_they_were(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for number, name in enumerate("abc"):
@@ -246,6 +247,7 @@ def test_the_rows_of_finished_shards_are_not_needed_to_count_again(rag_eval: Run
     assert not list((tmp_path / "out/input").iterdir())
 
 
+@pytest.mark.slow
 def test_rows_that_are_written_in_another_way_now_are_taken(rag_eval: Run, tmp_path: Path) -> None:
     """As after an update of pyarrow, whose version is in each of its files."""
     table_of(tmp_path / "in.csv", 4)
@@ -368,6 +370,7 @@ def test_the_address_of_a_judge_that_is_not_asked_is_not_written() -> None:
 # Folders and files in the way
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["results", "tallies", "input"])
 def test_a_folder_with_the_name_of_a_part_is_refused_before_anything_is_paid(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge, kind: str
@@ -482,6 +485,7 @@ def test_what_dead_workers_were_given_is_told_from_what_was_sent() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/task").exists() or len(os.sched_getaffinity(0)) == 1, reason="needs /proc, two cores"
 )

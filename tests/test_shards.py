@@ -189,6 +189,7 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     named = rag_eval("answers/a.csv", "answers/b.csv", "--judge", "offline", "-o", "named")
     assert named.code == 0, named.err
     whole = told(tmp_path / "answers_report/report.json")
+    assert whole["run"]["input_name"] == "2 files, a.csv to b.csv"
     assert told(tmp_path / "by-pattern/report.json") == told(tmp_path / "named/report.json") == whole
 
 
@@ -376,7 +377,6 @@ def test_other_weights_count_again_and_another_judge_judges_again(
     assert weighted == expected
 
 
-@pytest.mark.slow
 def test_flagged_cases_are_still_named_when_shards_are_counted_again(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -429,7 +429,6 @@ def test_what_the_offline_judge_did_is_done_again_at_once(rag_eval: Run, tmp_pat
     assert "2 finished shards were judged in another way, and will be judged again" in ended.err
 
 
-@pytest.mark.slow
 def test_cases_that_failed_are_judged_again_and_nothing_else_is(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -822,7 +821,6 @@ def test_cases_are_picked_by_their_scores(rag_eval: Run, tmp_path: Path) -> None
     assert rag_eval("cases", "out", "--where", "rqs < 1", "-o", "x.csv").code == 2
 
 
-@pytest.mark.slow
 def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 3)
     (tmp_path / "a run.json").touch()
@@ -850,6 +848,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("-", "-o", "out", "--shard-rows", 2): "standard input cannot be judged in shards",
         ("in.csv", "-o", "my out", "--shard-rows", 2, "--report-only"): "use rag-eval report 'my out', which",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address: is for --engine ray",
+        ("in.csv", "-o", "out", "--shard-rows", 2, "--baseline", "two"): "two: is a folder, not a file",
         ("in.csv", "--address", "auto"): "--address: is for --engine ray",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--batch", "--batch-wait", 1): (
             "--batch, --batch-wait: cannot be used with a run in shards; remove it, or judge one file without shards"
@@ -877,7 +876,6 @@ def test_max_rows_are_those_of_the_run(rag_eval: Run, tmp_path: Path) -> None:
     assert (run["rows"], run["cut_rows"]) == (4, 5)
 
 
-@pytest.mark.slow
 def test_a_part_holds_what_was_read(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 5)
     assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 3).code == 0
@@ -915,7 +913,6 @@ def test_a_shard_says_what_was_found_out_about_its_judge(
 # Journals
 
 
-@pytest.mark.slow
 def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
     """A run here is stopped by its cap, then a job array is, then a run here ends it: nothing is paid twice."""
     command = sharded(tmp_path, rows=3, size=3)
@@ -930,6 +927,8 @@ def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Pa
         "all.sqlite",
         "part-00000.sqlite",
     }
+    estimate = rag_eval(*command, "--dry-run", **azure(judge))
+    assert f"Cached replies: {len(singles(judge))}." in estimate.out, "of both journals"
     assert rag_eval(*command, **azure(judge)).code == 0
     assert set(singles(judge).values()) == {1}
 
@@ -1049,7 +1048,6 @@ def test_cases_of_an_unfinished_run_are_marked_as_partial(rag_eval: Run, tmp_pat
     assert "PARTIAL" not in rag_eval(*picked).err
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_in_use_is_refused_at_once(rag_eval: Run, tmp_path: Path) -> None:
     """Without --wait nobody waits; the same is true of a report."""
     table_of(tmp_path / "in.csv", 2)
@@ -1611,7 +1609,6 @@ def test_results_are_read_for_their_notes_alone_if_the_rows_suffice(tmp_path: Pa
         list(Fold(folder, parts.facts).results([0], rows=rows))
 
 
-@pytest.mark.slow
 def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 5)
     specs = ("--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")
