@@ -406,7 +406,10 @@ def test_every_wrong_setting_is_a_finding_and_nothing_is_sent(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ("[cache]\nenabled = true\ndirectory = file/cache\n", "Cache: file/cache cannot be written to"),
+        (
+            "[cache]\nenabled = true\ndirectory = file/cache\n",
+            "Cache: file/cache cannot be written to (Not a directory): name another folder in [cache] directory",
+        ),
         ("[limits]\nmax_cost = 1\n", "[limits] max_cost: the price of gpt-4o is not known"),
     ],
 )

@@ -170,7 +170,8 @@ def test_columns_of_ratings_can_be_named_and_rows_selected(rag_eval: Run, tmp_pa
     mapped = [f"{path}={role}" for path, role in (("Nr", "id"), ("urteil.Belegt?", "grounded"))]
     mapped += [f"urteil.{name}={name}" for name in ("direct", "disclaimer")]
     again = ("rubric", "align", "person.jsonl", "judge.csv", "--rubric", "support_answer.yaml")
-    assert "has no column for the criteria grounded, direct, disclaimer; rename" in rag_eval(*again).err
+    lacking = "has no column for the criteria grounded, direct, disclaimer; rename one, or add --map COLUMN=grounded"
+    assert lacking in rag_eval(*again).err
     given = [word for each in mapped for word in ("--map", each)]
     ended = rag_eval(*again, *given)
     assert ended.out.splitlines()[3:] == table

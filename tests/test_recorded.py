@@ -6,12 +6,13 @@ what came later. It has a value other than the default in every field; recorded/
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rag_eval.records
 from rag_eval.errors import InputError
 from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score, Usage
 from rag_eval.report.json_file import JsonReport
@@ -127,6 +128,13 @@ def test_members_that_came_later_have_their_defaults(tmp_path: Path) -> None:
     assert (run.facts.rubric, run.facts.flags, run.facts.cut_contexts) == ("", {}, {})
     assert (run.facts.usage.calls, run.facts.usage.by_task) == (410, {})
     assert {(result.rubric, *result.further, *result.case.human) for result in run.results} == {(None,)}
+
+
+def test_what_a_run_does_not_say_is_nothing() -> None:
+    kinds = filter(is_dataclass, vars(rag_eval.records).values())
+    defaults = {(kind, each.name): each.default for kind in kinds for each in fields(kind)}
+    said = {name: value for name, value in defaults.items() if value is not MISSING and value}
+    assert (len(defaults) > 99, said) == (True, {})
 
 
 def test_members_that_are_not_known_are_left_out(tmp_path: Path) -> None:

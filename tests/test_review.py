@@ -1626,7 +1626,7 @@ def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is
         (["--metrics", " , "], "--metrics: names no metric"),
         (["--raters", ","], "--raters: names nobody"),
         (["--raters", "anna,Anna"], "--raters: a name occurs twice"),
-        (["--raters", f"anna,{'b' * 101}"], f"'{'b' * 60}…' has more than 100 characters; shorten it"),
+        (["--raters", f"{'a' * 100},{'b' * 101}"], f"'{'b' * 60}…' has more than 100 characters; shorten it"),
         (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
         (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
         (
