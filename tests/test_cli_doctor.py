@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from conftest import KEY, Ended, Run, azure
-from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
+from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply, json_answer
 
 from rag_eval import __version__
-from rag_eval.cli.doctor import _three_digits
+from rag_eval.cli.doctor import _patience, _three_digits
 from rag_eval.configuration.settings import Settings
 from rag_eval.run.probing import Speed, Timed, speed_of
 
@@ -236,6 +236,55 @@ def test_a_server_that_only_starts_slowly_is_not_measured(doctor: Run, judge: Fa
     judge.always = at_speed(1e9, 1e9)
     ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
     assert (ended.code, len(judge.requests), "Speed:" in ended.out) == (0, 2, False)
+
+
+def uncounted(request: Request) -> Answer:
+    content = '{"numbers": [1]}' if "numbers" in request.prompt else '{"ready": true}'
+    return json_answer(200, {"choices": [{"message": {"content": content}}]})
+
+
+@pytest.mark.parametrize(
+    ("later", "why"),
+    [
+        (uncounted, ", since the server does not count tokens"),
+        (
+            lambda request: error(400, "400", "no"),
+            " (HTTP 400 at /v1/chat/completions (400 no): the endpoint does not accept this request)",
+        ),
+    ],
+)
+def test_a_speed_that_cannot_be_measured_is_no_problem(
+    doctor: Run, judge: FakeJudge, later: Callable[[Request], Answer], why: str
+) -> None:
+    asked: list[Request] = []
+
+    def reply(request: Request) -> Answer:
+        asked.append(request)
+        time.sleep(0.05 if asked[1:] else 0.5)
+        return later(request) if asked[1:] else completion('{"ready": true}', request)
+
+    judge.always = reply
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, findings(ended, "warning")) == (0, [f"Speed: could not be measured{why}"])
+
+
+@pytest.mark.parametrize(
+    ("usual", "timeout", "workers", "advice"),
+    [
+        (9.9, 1, 8, []),
+        (10, 59, 8, ["[judge] timeout_seconds = 60", "[evaluation] max_workers = 2"]),
+        (10, 60, 3, ["[evaluation] max_workers = 2"]),
+        (10, 60, 2, []),
+        (15, 29, 1, ["[judge] timeout_seconds = 30"]),
+        (15.1, 59, 1, ["[judge] timeout_seconds = 60"]),
+    ],
+)
+def test_a_slow_server_gets_as_much_time_as_it_needs_and_few_calls_at_once(
+    usual: float, timeout: float, workers: int, advice: list[str]
+) -> None:
+    values = {"judge": {"timeout_seconds": timeout}, "evaluation": {"max_workers": workers}}
+    assert _patience(usual, Settings.model_validate(values)) == advice
+    assert Speed(700, 100).usual_call == 1_400 / 700 + 300 / 100
 
 
 @pytest.mark.slow

@@ -436,17 +436,21 @@ def _speed(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
         f"{_three_digits(usual)} s. For the time in --dry-run: "
         f"[judge] prompt_tokens_per_second = {prompt} and reply_tokens_per_second = {reply}"
     )
+    if advice := _patience(usual, settings):
+        yield _warning(f"Patience: a slow server needs {' and '.join(advice)}")
+
+
+def _patience(usual: float, settings: "Settings") -> list[str]:
+    """Settings that suit calls that usually take so many seconds."""
     if usual < _SLOW_CALL:
-        return
+        return []
     workers = min(settings.evaluation.workers, _WORKERS_OF_A_SLOW_SERVER)
     # Calls at the same time share the processor; a call may be twice as long as a usual one.
     needed = 30 * math.ceil(2 * usual * workers / 30)
-    advice = [
-        f"[judge] timeout_seconds = {needed}" if settings.judge.timeout_seconds < needed else "",
-        f"[evaluation] max_workers = {workers}" if settings.evaluation.workers > workers else "",
+    return [
+        *([f"[judge] timeout_seconds = {needed}"] if settings.judge.timeout_seconds < needed else []),
+        *([f"[evaluation] max_workers = {workers}"] if settings.evaluation.workers > workers else []),
     ]
-    if any(advice):
-        yield _warning(f"Patience: a slow server needs {' and '.join(filter(None, advice))}")
 
 
 _SLOW_CALL = 10
