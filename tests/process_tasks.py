@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,10 @@ def echo(_: object) -> Callable[[Any], Any]:
 
 def counts(name: str) -> Callable[[int, Any], list[Any]]:
     return lambda before, results: [name, before, len(results)]
+
+
+def done_by(task: Mapping[str, Any]) -> dict[str, Any]:
+    return {**task, "process": os.getpid()}
 
 
 def process_ids(_: object) -> Callable[[Any], int]:

@@ -677,6 +677,9 @@ def test_what_a_value_of_a_setting_is_stays_out_of_messages_of_python() -> None:
     assert "canary" not in repr(Given("canary", Source(Level.ENVIRONMENT, "A_KEY")))
 
 
+SHARES = ", ".join(f"0.{number:03}" for number in range(1, 21))
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [(f"metrics.{key}", value) for key in ("faithfulness", "toxicity") for value in ("", "t", "n", "2", "ja")]
@@ -691,21 +694,21 @@ def test_what_a_value_of_a_setting_is_stays_out_of_messages_of_python() -> None:
     + [("judge.structured_output", "yes"), ("azure.temperature", "2.1"), ("openai.temperature", "-1")]
     + [("azure.deployment", ""), ("openai.model", "a b"), ("openai.base_url", ""), ("azure.api_version", "")]
     + [("toxicity.threshold", "2"), ("toxicity.deployment", "a b"), ("context.delimiter", "")]
-    + [("bots.strip_prefix", ""), ("cache.directory", "")]
+    + [("bots.strip_prefix", ""), ("cache.directory", ""), ("columns.cost_unit", "x" * 21)]
+    + [("evaluation.looks", SHARES + ", 0.021")]
     + [("privacy.redact", value) for value in ("fax", "email phone", "email,", "email, fax", "true")]
     + [("privacy.redact_pattern", value) for value in ("(", "[a", r"\d*", "a|", "[[a]", "a{1,99999999999}")],
 )
 def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
     """Refused with the place and with what is allowed, from the file and the command line alike."""
     section, name = key.split(".")
-    allowed = FIELDS[section, name].description
-    assert problems(folder, f"[{section}]\n{name} = {value}\n") == [
-        f"config.ini, line 2, [{section}] {name}: {value!r} is not allowed; expected {allowed}"
-    ]
+    shown = repr(value) if len(value) <= 20 else f"a value of {len(value)} characters"
+    refused = f"[{section}] {name}: {shown} is not allowed; expected {FIELDS[section, name].description}"
+    assert problems(folder, f"[{section}]\n{name} = {value}\n") == [f"config.ini, line 2, {refused}"]
     if key != "openai.base_url":
         (folder / "config.ini").unlink()
         (line,) = problems(folder, overrides={key: value})
-        assert line.endswith(f"[{section}] {name}: {value!r} is not allowed; expected {allowed}")
+        assert line.endswith(refused)
 
 
 @pytest.mark.parametrize(
@@ -715,6 +718,8 @@ def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
         ("toxicity.deployment", "", ""),
         ("openai.model", "org/model:7b", "org/model:7b"),
         ("evaluation.max_rows", "1000000", 1_000_000),
+        ("evaluation.looks", SHARES, tuple(number / 1000 for number in range(1, 21))),
+        ("columns.cost_unit", "x" * 20, "x" * 20),
         ("privacy.redact", "Phone,email, phone", "phone, email"),
         ("privacy.redact_pattern", r"\bCUST-\d+#;[ ]#%", r"\bCUST-\d+#;[ ]#%"),
     ],

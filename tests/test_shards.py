@@ -18,6 +18,7 @@ from fake_judge import Answer, FakeJudge, Request, error
 from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
+from process_tasks import done_by
 from report_cases import facts_of, failed_result, plain_result, random_results, summary_of, write_report
 
 from rag_eval import cli
@@ -33,8 +34,9 @@ from rag_eval.results.findings import find
 from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.tallies import Tallies
+from rag_eval.run.parallel import usable_cores
 from rag_eval.run.processes import WorkerError
-from rag_eval.shards.engines import LocalEngine
+from rag_eval.shards.engines import LocalEngine, workers
 from rag_eval.shards.fold import Fold, FoldedRows
 from rag_eval.shards.folder import (
     RunFolder,
@@ -1627,6 +1629,20 @@ def test_who_judges_shards_writes_their_rows_if_they_are_wanted(rag_eval: Run, t
             records.append(decode(Any, read_record(file) or b"")[:2])
             assert read_record(file) is None
     assert records == [[0, 6], [6, 6], [12, 3]]  # of three bots
+
+
+def test_one_shard_is_judged_in_this_process_and_several_by_the_workers_that_were_started() -> None:
+    tasks = [{"spec": {"number": number}} for number in range(4)]
+    with LocalEngine(1, ahead=0, started=None) as engine:
+        assert list(engine.map(done_by, tasks)) == [{**task, "process": os.getpid()} for task in tasks]
+    started = workers(2, done_by, ahead=0, forks=True)
+    with started, LocalEngine(2, ahead=0, started=started) as engine:
+        found = sorted(engine.map(done_by, tasks), key=lambda done: done["spec"]["number"])
+        assert engine.slots == min(2, usable_cores())
+        assert {done.pop("process") for done in found} <= {
+            *(started.ids if engine.slots > 1 else [os.getpid()])
+        }
+    assert found == tasks
 
 
 @pytest.mark.slow
