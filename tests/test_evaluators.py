@@ -45,6 +45,7 @@ from rag_eval.evaluators import (
     as_metric,
     base,
 )
+from rag_eval.evaluators.ready_made import ChunkRelevance
 from rag_eval.evaluators.report_metrics import AnswerCoverage, ChunkRelevanceShare
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, render
 from rag_eval.judge.endpoint import Endpoint, strict_schema
@@ -144,9 +145,19 @@ def test_ten_ids_are_named_and_further_ones_counted(count: int, listed: str) -> 
 
 
 @pytest.mark.parametrize("score", [1, "yes", 0.0, None])
-def test_a_binary_grade_is_true_or_false_and_nothing_else(score: object) -> None:
-    with pytest.raises(ValidationError):
-        ChunkBinaryScore.model_validate({"id_chunk": 0, "score": score})
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (ChunkBinaryScore, "score"),
+        (ChunkRelevance, "score"),
+        (ChunkRecallEvaluation, "is_relevant"),
+        (ChunkRecallEvaluation, "is_included"),
+    ],
+)
+def test_a_verdict_on_a_chunk_is_true_or_false_and_nothing_else(model: Any, name: str, score: object) -> None:
+    said = {"id_chunk": 0, "score": True, "is_relevant": True, "is_included": True}
+    with pytest.raises(ValidationError, match=f"1 validation error for {model.__name__}\n{name}\n"):
+        model.model_validate({**said, name: score})
 
 
 def test_a_grade_for_no_chunk_at_all_is_refused() -> None:

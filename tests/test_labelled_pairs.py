@@ -929,6 +929,9 @@ def test_labels_stay_when_another_judge_compares_the_pairs(
     assert (after["Human Win Rate"], after["Labelled Queries"]) == (0, 40)
     assert (before["Human Win Rate"], before["Labelled Queries"]) == (0, 40)
     assert after["Judge Win Rate"] != before["Judge Win Rate"]
+    words = ("run.json", "--head-to-head", "--fresh", "--labels", "r.xlsx", "-o", "n.xlsx")
+    assert run_cli(*words, **azure(judge)).code == 0
+    assert read_sheet(tmp_path / "n.xlsx", "Human Preferences")[0] == after, "given with the comparison"
 
 
 @pytest.mark.slow

@@ -93,6 +93,7 @@ def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:
             assert any(getattr(record, field.name) != default for record in records), (kind, field.name)
     assert {score.outcome for score in scores} == set(Outcome)
     assert any("\ud800" in case.response for case in cases)
+    assert len({*cases}) == len(cases), "whatever is known of a case, it can be a key"
 
 
 def test_the_schema_describes_every_member_of_a_case_and_of_the_run() -> None:
