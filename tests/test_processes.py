@@ -1,6 +1,7 @@
 """Worker processes: items in order, few at a time, and nothing lost, repeated or left behind when one dies."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -169,8 +170,10 @@ def test_close_ends_workers_that_still_work(tmp_path: Path, is_stopped: bool) ->
     assert not any(map(is_alive, ids))
 
 
-def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path) -> None:
-    with Processes("process_tasks:holds", 2).open(str(tmp_path)) as processes:
+@pytest.mark.parametrize(("ahead", "under_way"), [(0, "ab"), (1, "abcd")])
+def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path, ahead: int, under_way: str) -> None:
+    """And what waits in the workers, which is as much as was asked for."""
+    with Processes("process_tasks:holds", 2, ahead=ahead).open(str(tmp_path)) as processes:
         taken = []
 
         def items() -> Iterator[tuple[str, str]]:
@@ -181,11 +184,11 @@ def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path) -> None:
         results: list[str] = []
         waiting = threading.Thread(target=lambda: results.extend(processes.map(items())))
         waiting.start()
-        wait_for(lambda: len(list(tmp_path.iterdir())) == 2)
+        wait_for(lambda: (len(list(tmp_path.iterdir())), len(taken)) == (2, len(under_way)), 60)
         processes.stop(60)
         (tmp_path / "go").touch()
         waiting.join()
-    assert results == taken == ["a", "b"]
+    assert results == taken == [*under_way]
 
 
 _PARENT = """
@@ -211,20 +214,23 @@ def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int, 
 
 
 _FORKED = """
-import sys
+import os, sys
 sys.path[:] = {path!r}
 from rag_eval.run.processes import Processes
 with Processes("process_tasks:process_ids", 2, forks=True).open(None) as processes:
     workers = {{*processes.ids}}
-    print(workers.issuperset(processes.map([("a", None), ("b", None)])))
+    print(workers.issuperset(processes.map([("a", None), ("b", None)])), file=sys.stderr)
+    os.kill(min(workers), 9)
+    print(min(workers) in processes.map([("c", None), ("d", None)]), min(workers) in processes.ids)
 """
 
 
-def test_copies_of_a_process_do_what_they_are_given_and_are_not_replaced() -> None:
+def test_copies_of_a_process_do_what_they_are_given_and_are_only_replaced_if_they_die() -> None:
     """Only a process with one thread may be copied."""
     command = [sys.executable, "-c", _FORKED.format(path=sys.path)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "False False\n")
+    assert re.fullmatch(r"True\nWorker process \d+ was killed by SIGKILL; another one .*\n", ended.stderr)
 
 
 def test_a_signal_of_the_terminal_is_for_the_first_process_alone() -> None:

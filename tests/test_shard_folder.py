@@ -103,6 +103,22 @@ def test_what_a_run_that_was_killed_while_it_read_left_is_removed(rag_eval: Run,
     assert sorted(folder.all_inputs.iterdir()) == [folder.input(0), folder.input(1)]
 
 
+def test_what_a_worker_that_outlived_its_run_leaves_meanwhile_is_removed_at_the_end(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    target, left = RunFolder(tmp_path / "out").tallies(1), set[Path]()
+
+    def leave(_: Request) -> None:
+        target.parent.mkdir(exist_ok=True)
+        left.add(target.with_name(_tag_of_temporary_files(tmp_path, target)))
+        max(left).write_text("old")
+
+    judge.always = leave
+    assert rag_eval(*sharded(tmp_path, rows=2, size=1), **azure(judge)).code == 0
+    assert left
+    assert not any(map(Path.exists, left))
+
+
 def _tag_of_temporary_files(tmp_path: Path, target: Path) -> str:
     """A name that such a file has, of a run that has ended."""
     from rag_eval.store.replacement import Replacement

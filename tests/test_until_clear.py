@@ -12,10 +12,16 @@ from conftest import Run, azure, read_sheet, wait_for
 from fake_judge import FakeJudge, Request
 from files import BAD, CONTEXT, GOOD, HEADER, write_table
 from forking import Forker
+from report_cases import facts_of
 
-from rag_eval.records import Case, PlannedLook
+from rag_eval.configuration.settings import Settings
+from rag_eval.records import Case, PlannedLook, Row
 from rag_eval.results.comparison import Stage, compare_with_best
 from rag_eval.results.looks import boundaries, confidence_of, in_order, key_of, planned_looks, spent
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Judges
+from rag_eval.run.until_clear import UntilClear
+from rag_eval.store.reply_store import Store
 
 SINGLE = ("--prompts", "single")
 
@@ -401,6 +407,39 @@ def test_other_rows_with_the_same_queries_are_told(run_cli: Run, judge: FakeJudg
     assert (
         "Earlier runs looked at mostly the same queries; looks before this run: 1. Looks add up" in ended.out
     )
+
+
+def test_looks_add_up_over_the_last_ten_runs(tmp_path: Path) -> None:
+    store, settings = Store(tmp_path / "replies"), Settings.model_validate({"judge": {"provider": "offline"}})
+
+    def notes_of(more: str) -> tuple[str, ...]:
+        texts = {"Good": GOOD + more, "Bad": BAD + more}
+        rows = [
+            Row(
+                n,
+                f"{n}?",
+                tuple(Case(n, bot, f"{n}?", text, GOOD, (CONTEXT,)) for bot, text in texts.items()),
+            )
+            for n in range(30)
+        ]
+        clear, evaluation = (
+            UntilClear(rows, [*texts], settings, [], is_again=False),
+            Evaluation(Judges.offline(settings), settings),
+        )
+        facts = clear.begin(facts_of([*texts], 30), store)
+        assert len(list(clear.results(evaluation, lambda results: None))) == 12
+        evaluation.close()
+        return facts.notes
+
+    assert notes_of("") == ()
+    (plan,) = json.loads(store.note("looks") or "")
+    store.put_note("looks", json.dumps([{**plan, "digest": str(number)} for number in range(12)]))
+    (note,) = notes_of(" So.")
+    assert "mostly the same queries; looks before this run: 12. Looks add up" in note
+    plans = [each["digest"] for each in json.loads(store.note("looks") or "")]
+    assert plans[:-1] == [str(number) for number in range(3, 12)]
+    assert len(plans[-1]) == 64, "of this run"
+    store.end(keep=False)
 
 
 def test_the_offline_judge_stops_as_well_unless_it_is_too_close(run_cli: Run, tmp_path: Path) -> None:
