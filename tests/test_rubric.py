@@ -834,7 +834,6 @@ HEAD = "rubric_id: r\npassing_score_threshold: 0\n"
 _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' into double quotes"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "problems"),
     [

@@ -67,7 +67,7 @@ def test_a_case_is_judged_by_the_criteria_that_apply(
     assert (outcome.outcome, outcome.passed, outcome.score, outcome.of) == (Outcome.SCORED, passed, score, of)
     assert [verdict.criterion for verdict in outcome.failed_criteria] == failed
     assert [verdict.passed for verdict in outcome.verdicts] == [sign == "+" for sign in signs]
-    assert outcome.verdicts[1].reason == "because 2"
+    assert (outcome.verdicts[1].reason, outcome.reason) == ("because 2", "")
     assert outcome.criteria == tuple(metric.id for metric in RUBRIC.metrics)[: len(signs)]
 
 

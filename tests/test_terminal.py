@@ -98,8 +98,20 @@ def test_a_share_of_the_queries(part: int, whole: int, words: str) -> None:
     assert of_queries(part, whole) == words
 
 
+class Log(io.StringIO):
+    """A reader sees what was flushed."""
+
+    seen = ""
+
+    def flush(self) -> None:
+        self.seen = super().getvalue()
+
+    def getvalue(self) -> str:
+        return self.seen
+
+
 def test_the_bar_tells_pace_and_time_left() -> None:
-    stream = io.StringIO()
+    stream = Log()
     bar = _ProgressBar(100, stream)
     for _ in range(25):
         bar.advance()
@@ -123,7 +135,7 @@ def test_the_bar_tells_pace_and_time_left() -> None:
 def test_lines_of_progress_count_what_is_finished_and_not_what_was_judged(
     total: int, done: int, said: str
 ) -> None:
-    stream = io.StringIO()
+    stream = Log()
     lines = _ProgressLines(total, stream)
     for _ in range(done):
         lines.advance()  # nothing is said within the first half second
@@ -145,21 +157,21 @@ def test_the_bar_is_drawn_in_characters_of_the_terminal(encoding: str, full: str
     assert drawn.endswith(" left\n")
 
 
-class Terminal(io.StringIO):
+class Terminal(Log):
     def isatty(self) -> bool:
         return True
 
 
 def test_the_kind_of_progress_follows_the_stream() -> None:
-    assert isinstance(progress(3, io.StringIO(), quiet=False), _ProgressLines)
+    assert isinstance(progress(3, Log(), quiet=False), _ProgressLines)
     assert isinstance(progress(3, Terminal(), quiet=False), _ProgressBar)
     assert isinstance(progress(3, Terminal(), quiet=True), _NoProgress)
-    assert isinstance(counter(io.StringIO(), "Rows read", quiet=False), _Counter)
-    assert isinstance(counter(io.StringIO(), "Rows read", quiet=True), _NoProgress)
+    assert isinstance(counter(Log(), "Rows read", quiet=False), _Counter)
+    assert isinstance(counter(Log(), "Rows read", quiet=True), _NoProgress)
 
 
 def test_a_quick_count_leaves_no_line() -> None:
-    log, terminal = io.StringIO(), Terminal()
+    log, terminal = Log(), Terminal()
     for stream in (log, terminal):
         count = _Counter(stream, "Rows read")
         for _ in range(64):
@@ -169,7 +181,7 @@ def test_a_quick_count_leaves_no_line() -> None:
 
 
 def test_the_bar_is_drawn_again_after_a_tenth_of_a_second() -> None:
-    stream = io.StringIO()
+    stream = Log()
     bar = _ProgressBar(10, stream)
     for ago, drawn in ((0.0, ["0/10 rows"]), (0.1, ["0/10 rows", "2/10 rows"])):
         bar._drawn = time.monotonic() - ago
@@ -180,7 +192,7 @@ def test_the_bar_is_drawn_again_after_a_tenth_of_a_second() -> None:
 
 
 def test_lines_of_progress_come_at_each_tenth_if_half_a_second_is_over() -> None:
-    stream = io.StringIO()
+    stream = Log()
     lines = _ProgressLines(25, stream)
     for number in range(1, 26):
         lines._told = time.monotonic() - (0.5 if number != 9 else 0)
@@ -190,7 +202,7 @@ def test_lines_of_progress_come_at_each_tenth_if_half_a_second_is_over() -> None
 
 
 def test_a_count_that_takes_long_is_told_every_64_rows_at_most() -> None:
-    log, terminal = io.StringIO(), Terminal()
+    log, terminal = Log(), Terminal()
     for stream, pause in ((log, 10), (terminal, 0.1)):
         count = _Counter(stream, "Rows read")
         assert 0 < count._next - time.monotonic() <= 0.8
