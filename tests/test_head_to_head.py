@@ -34,6 +34,7 @@ from rag_eval.results.comparison import Verdict as Rivalry
 from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
 from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
 from rag_eval.run.pairs import PairJudge, _rounds
+from rag_eval.store.leftovers import new_file
 from rag_eval.tables.joining import with_earlier_answers
 from rag_eval.tables.table import read_table
 
@@ -706,8 +707,11 @@ def test_the_json_of_a_run_pays_for_its_pairs_only(run_cli: Run, judge: FakeJudg
     before = run_of(tmp_path / "a.json")
     dry = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", "--dry-run", **azure(judge))
     assert not judge.requests
+    left, lock = new_file(tmp_path / "b.xlsx", 0o600)
+    assert lock is not None
+    os.close(lock)  # as when the process that made the file is gone
     ended = run_cli("a.json", "--head-to-head", "-o", "b.xlsx", "--json", "b.json", **azure(judge))
-    assert ended.code == 0, ended.err
+    assert (ended.code, left.exists()) == (0, False), ended.err
     assert judge.tasks().keys() == {"pair", "preflight"}
     assert f"head_to_head: {len(pairs_of(judge))}\n" in dry.out
     after = run_of(tmp_path / "b.json")

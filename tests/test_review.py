@@ -1940,6 +1940,10 @@ def test_labels_drawn_from_all_rows_correct_nothing_of_a_run_that_ends_before(
     assert (own.code, "drawn from" in own.out + own.err) == (0, False), own.err
     lines = [*csv.DictReader((tmp_path / "own/human-alignment.csv").read_text("utf-8-sig").splitlines())]
     assert [bool(line["Corrected mean"]) for line in lines if line["Bot"] == "A"] == [True]
+    rag_eval("review", "u.json", "-o", "few.xlsx", "--cases", "12", *cases[2:])
+    label_like_the_judge(tmp_path / "u.json", tmp_path / "few.xlsx", "anna")
+    few = run_cli("u.json", "--report-only", "-o", "y.xlsx", "--labels", "few.xlsx", *words[2:], "few")
+    assert "not changed, since the labels imply no threshold; label more cases (20 of a metric" in few.err
 
 
 def test_labels_of_columns_do_not_stand_in_for_a_sample_that_is_too_small(

@@ -19,7 +19,7 @@ from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RefusedReplyError, RunStoppedError, StoreError
-from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
+from rag_eval.judge.calls import Answer, Bundle, Call, Message, PendingError, gather
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler, _CallCounts
 from rag_eval.records import TaskUsage, Usage
 
@@ -80,6 +80,16 @@ def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
     scheduler.close()
     assert [prompt.split()[0] for prompt in judge.prompts] == ["3", "4", "5"]
     assert scheduler.counts.outdated == 1, "the new calls and the repeated one are not"
+
+
+def test_what_waits_for_a_reply_at_another_time_has_no_result_in_this_run() -> None:
+    later = {"2"}
+    judge = ObjectJudge(lambda prompt: PendingError() if prompt.split()[0] in later else echo(prompt))
+    scheduler = Scheduler(judge, DictStore(), workers=1, in_batches=True)
+    assert list(scheduler.run([ask(1), ask(2), ask_several([2, 3]), ask(4)], window=3)) == [1, 4]
+    later.clear()
+    assert list(scheduler.run([ask(2), ask_several([2, 3])], window=3)) == [2, [2, 3]]
+    scheduler.close()
 
 
 def test_meanwhile_is_while_a_reply_is_awaited() -> None:

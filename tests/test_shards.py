@@ -1575,7 +1575,6 @@ def test_rows_of_a_worker_are_taken_over_and_what_it_lacks_is_rendered(tmp_path:
     assert parts.queries(0, 2) == own + rest
 
 
-@pytest.mark.slow
 def test_results_are_read_for_their_notes_alone_if_the_rows_suffice(tmp_path: Path) -> None:
     """And the part must still be what was judged."""
     parts, folder = PartsWithRows(tmp_path), RunFolder(tmp_path / "out")
