@@ -69,3 +69,36 @@ def test_a_note_says_what_was_not_found_in_sentences_that_are_supported() -> Non
         "0.60, below 0.62\n1 of 2 sentences: supported\n– Loans last four weeks. (not in the chunks: last)"
     )
     assert note_on(Score.scored("faithfulness", 0.6, "", evidence[1:]), 0.62) is None
+
+
+def test_a_note_lists_what_speaks_against_a_score_by_verdict() -> None:
+    """Short texts one after the other, long ones below each other, and as many as 600 characters hold."""
+    verdicts = ("not supported", "contradicted", "not supported")
+    texts = ("Loans last four weeks...", "Dogs are welcome here, too.", "They are free.")
+    evidence = [
+        Evidence("statement", text, verdict, False) for text, verdict in zip(texts, verdicts, strict=True)
+    ]
+    evidence.append(Evidence("statement", "They can be extended.", "supported", True))
+    evidence.append(Evidence("chunk", "Fees", "irrelevant", False, "it speaks of fees", rank=2))
+
+    def note(*its: Evidence) -> list[str]:
+        found = note_on(Score.scored("faithfulness", 0.1, "", its), 0.3)
+        return found.text.split("\n") if found else []
+
+    assert note(*evidence) == [
+        "0.10, below 0.30",
+        "1 of 1 chunk: irrelevant",
+        "– #2 Fees (it speaks of fees)",
+        "1 of 4 statements: contradicted",
+        "– Dogs are welcome here, too.",
+        "2 of 4 statements: not supported",
+        "Loans last four weeks..., They are free.",
+    ]
+    its = [Evidence("statement", "w" * width, "wrong", False) for width in (97, 97, 97, 97, 97, 98)]
+    assert len("\n".join(note(*its)[2:])) == 600
+    longer = [*its[1:], its[-1]]
+    assert note(*longer)[2:] == [*(f"– {'w' * 97}" for _ in range(4)), f"– {'w' * 98}", "… and 1 more"]
+    long = note(Evidence("s" * 41, "t" * 161, "v" * 61, False, "r" * 121))[1:]
+    assert long == [f"1 of 1 {'s' * 39}…: {'v' * 59}…", f"– {'t' * 159}… ({'r' * 119}…)"]
+    full = note(Evidence("s" * 40, "t" * 160, "v" * 60, False, "r" * 120))[1:]
+    assert full == [f"1 of 1 {'s' * 40}: {'v' * 60}", f"– {'t' * 160} ({'r' * 120})"]

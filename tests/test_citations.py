@@ -513,6 +513,56 @@ def test_a_bot_cites_if_most_of_its_brackets_name_chunks() -> None:
     assert not habit("It is so [1].", *["It is so."] * 4).is_usual
 
 
+@pytest.mark.parametrize(
+    ("habit", "cites", "is_doubtful", "is_usual", "base", "leads"),
+    [
+        (Habit(10, 1, 1), True, False, False, 1, False),
+        (Habit(11, 1, 1), False, False, False, 1, False),
+        (Habit(30, 6, 3), False, True, False, 1, False),
+        (Habit(31, 6, 3), False, False, False, 1, False),
+        (Habit(20, 4, 2), False, False, False, 1, False),
+        (Habit(20, 3, 2), True, False, False, 1, False),
+        (Habit(8, 4, 4, first=1), True, False, True, 0, False),
+        (Habit(8, 5, 5, first=1, last=0), True, False, True, 1, False),
+        (Habit(8, 5, 4, first=1, last=1), True, False, True, 1, False),
+        (Habit(8, 4, 4, leading=1), True, False, True, 1, True),
+        (Habit(8, 5, 5, leading=1), True, False, True, 1, False),
+        (Habit(8, 3, 1, leading=1, numbered=1), True, False, True, 1, True),
+        (Habit(8, 3, 1, numbered=1), False, False, False, 1, False),
+    ],
+)
+def test_how_many_responses_make_a_habit(
+    habit: Habit, cites: bool, is_doubtful: bool, is_usual: bool, base: int, leads: bool
+) -> None:
+    """More than half of those with numbers in brackets and a tenth of all; a quarter for what is said more firmly."""
+    seen = (habit.cites, habit.is_doubtful, habit.is_usual, habit.base, habit.leads)
+    assert seen == (cites, is_doubtful, is_usual, base, leads)
+
+
+@pytest.mark.parametrize(
+    ("response", "chunks", "habit"),
+    [
+        ("It is so.", CHUNKS, Habit(1)),
+        ("In [2023].", CHUNKS, Habit(1, 1)),
+        ("It is so [1].", CHUNKS, Habit(1, 1, 1)),
+        ("It is so [0].", CHUNKS, Habit(1, 1, 1, first=1)),
+        ("It is so [3].", CHUNKS, Habit(1, 1, 1, last=1)),
+        ("It is so【4:0†fees.pdf】.", CHUNKS, Habit(1, 1, 1, first=1)),
+        ("It is so【4:3†fees.pdf】.", CHUNKS, Habit(1, 1, 1, first=1)),
+        ("[2] Returns are free. [1] Loans last four weeks.", CHUNKS, Habit(1, 1, 1, leading=1)),
+        ("[1] Open the app. [2] Log in.", CHUNKS, Habit(1, 1, numbered=1)),
+        ("[7] Open the app. [8] Log in.", CHUNKS, Habit(1, 1)),
+        ("Loans [4].", ("[4] Loans.", "[3] Books.", "[0] Dogs."), Habit(1, 1, 1)),
+        ("Loans [3].", ("[4] Loans.", "[3] Books.", "[0] Dogs."), Habit(1, 1, 1)),
+        ("Loans [0].", ("[4] Loans.", "[3] Books.", "[0] Dogs."), Habit(1, 1, 1)),
+    ],
+)
+def test_what_a_response_adds_to_the_habit_of_its_bot(
+    response: str, chunks: Sequence[str], habit: Habit
+) -> None:
+    assert habit_of(response, chunks) == habit
+
+
 def test_the_number_of_the_first_chunk_is_that_of_all_responses_of_a_bot() -> None:
     def base(*responses: str) -> int:
         return reduce(joined, [{"A": habit_of(each, CHUNKS)} for each in responses])["A"].base
@@ -767,6 +817,8 @@ def test_what_only_one_chunk_has_of_a_sentence_weighs_by_words_and_pairs(
     supports = [support("Harbour trams cross seven bridges daily.", (chunk,)) for chunk in chunks]
     expected = [2 / 3 * count / 6 + 1 / 3 * number / 5 for count, number in zip(words, pairs, strict=True)]
     assert own_shares(supports) == pytest.approx(expected)
+    alone = [support("Trams.", (chunk,)) for chunk in ("Trams.", "Harbour.")]
+    assert own_shares(alone) == [1.0, 0.0], "a single word has no pairs"
 
 
 def test_a_chunk_that_supports_a_part_of_what_it_is_cited_for_counts_in_part() -> None:

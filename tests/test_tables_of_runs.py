@@ -392,6 +392,9 @@ def table_lines(table: AnyTable, run: FinishedRun, results: Sequence[CaseResult]
     yield from (" | ".join(cells) for cells in shown)
     if len(items) > MOST_LINES:
         yield f"… {len(items)} lines"
+    if counts := [column.count for column in columns if column.count]:
+        of_lines = (" ".join(str(count(item)) for count in counts) for item in items[:MOST_LINES])
+        yield f"counts: {' | '.join(of_lines)}"
     yield from notes
 
 
