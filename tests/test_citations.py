@@ -656,6 +656,7 @@ def values(*given: Any, **options: Any) -> list[float | None]:
 
 
 def verdicts(score: Score) -> list[tuple[str, int | None]]:
+    assert all(each.favourable == each.verdict.startswith("supported") for each in score.evidence)
     return [(each.verdict, each.rank) for each in score.evidence]
 
 
@@ -699,7 +700,11 @@ def test_precision_counts_citations_and_recall_statements(form: str) -> None:
         (NO_SUCH_CHUNK, None),
     ]
     assert recall.value == pytest.approx(2 / 3)
-    assert verdicts(recall)[1] == ("not cited", 2)
+    assert verdicts(recall) == [
+        ("supported by its citation", 1),
+        ("not cited", 2),
+        ("supported by its citation", 3),
+    ]
     # What no chunk supports is a matter of faithfulness: no chunk is wrong, and recall does not count it.
     precision, recall = scores(
         "Loans last four weeks [1]. Tea is served by friendly robots [2].", judge=judge()

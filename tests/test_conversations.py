@@ -45,7 +45,7 @@ from rag_eval.results.verdict import preference_words
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.chats import last_message
 from rag_eval.tables.columns import Named
-from rag_eval.tables.nested import turns_of
+from rag_eval.tables.nested import before_query, turns_of
 from rag_eval.tables.table import read_table
 from rag_eval.texts.tokens import Shortener
 
@@ -396,6 +396,23 @@ def test_a_chat_among_notes_on_queries_is_no_case(tmp_path: Path, chat: str) -> 
     write_table(tmp_path / "a.csv", ["Query", "Notes"], ["q", chat], ["r", chat])
     with pytest.raises(TableError, match="no column of responses"):
         read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("turns", "earlier"),
+    [
+        ((), 0),
+        ((NICE,), 1),
+        ((CAR, NICE), 2),
+        ((WHICH,), 0),
+        ((WHICH, NICE), 0),
+        ((CAR, NICE, WHICH), 2),
+        ((CAR, NICE, WHICH, NICE), 2),
+        ((WHICH, NICE, CAR), 3),
+    ],
+)
+def test_the_query_and_what_follows_it_are_no_earlier_turns(turns: tuple[Turn, ...], earlier: int) -> None:
+    assert before_query(turns, f" {WHICH.content}\n") == turns[:earlier]
 
 
 def test_words_for_speakers_in_fields_begin_no_turn_of_a_text() -> None:
