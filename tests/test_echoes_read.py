@@ -44,6 +44,11 @@ FORMS = (
     "I was asked {said}.",
     "Die Frage war: {query} {answer}",
     "Vous demandez : {query} {answer}",
+    "{topic}? {query} {answer}",
+    "{topic}, {said}: {answer}",
+    "{query} {topic}. {answer}",
+    "{topic}. {query} {answer}",
+    "Thank you for asking, {topic}, {said}? {answer}",
 )
 EVERY = 5
 """Of so many queries of the file, one is taken."""

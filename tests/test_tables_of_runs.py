@@ -28,6 +28,7 @@ from rag_eval.records import (
     CaseResult,
     Outcome,
     PairVerdict,
+    PlannedLook,
     RunFacts,
     Score,
     Turn,
@@ -115,20 +116,27 @@ def in_pairs(
     *,
     seed: int = 1,
     first: float = 0.0,
+    skill: float = 0.3,
+    turned: bool = False,
     raters: Sequence[str] = (),
     talks: int = 0,
+    days: int = 0,
     **known: Any,
 ) -> MadeRun:
-    """Bots of falling skill, each of whose responses are compared with those of bots to its right."""
+    """Bots of falling skill, each of whose responses are compared with those of bots to its right.
+
+    Their RQS rises if it is `turned`.
+    """
     chance = random.Random(seed)
     results = []
     for row in range(2, rows + 2):
         left = chance.sample(bots, len(bots))
         matched = {frozenset(left[n : n + 2]) for n in range(0, len(bots), 2)}
         for number, bot in enumerate(bots):
-            base = plain_result(row, bot, round(0.8 - 0.05 * number + 0.3 * (chance.random() - 0.5), 3))
+            rank = len(bots) - number if turned else number
+            base = plain_result(row, bot, round(0.8 - 0.05 * rank + 0.3 * (chance.random() - 0.5), 3))
             said = [
-                pair(chance, other, 0.3 * (1 + bots.index(other) - number), first=first)
+                pair(chance, other, skill * (1 + bots.index(other) - number), first=first)
                 for other in bots[number + 1 :]
                 if choice == ALL_PAIRS or {bot, other} in matched
             ]
@@ -139,7 +147,7 @@ def in_pairs(
             talk = f"talk {row % talks}" if talks else ""
             results.append(replace(base, case=replace(base.case, conversation=talk), pairs=tuple(said)))
     facts = facts_of(bots, rows, head_to_head=choice, has_pair_labels=bool(raters), **known)
-    return MadeRun(facts, results)
+    return MadeRun(facts, results, frozenset(("history",) * bool(days)), days=days)
 
 
 # Runs
@@ -262,6 +270,7 @@ def of_close_labels(*, talks: int = 0) -> MadeRun:
 EVERYTHING = frozenset(("slice_by", "side_by_side", "evidence", "baseline"))
 TWO, THREE = ("Atlas", "Birch"), ("Atlas", "Birch", "Cedar")
 FIVE = (*THREE, "Dune", "Elm")
+LOOKS_TAKEN = (PlannedLook(4, 0.01), PlannedLook(7, 0.05))
 OFFLINE = {"is_proxy": True, "judge": "offline judge", "thresholds_from": "the defaults"}
 
 
@@ -287,9 +296,10 @@ def with_a_history() -> MadeRun:
     return MadeRun(replace(FACTS, rubric=""), made_results(4), frozenset(("history",)), past=past, days=5)
 
 
-def of_equal_bots() -> MadeRun:
-    results = [plain_result(row, bot, 0.7) for row in range(2, 9) for bot in THREE]
-    return MadeRun(facts_of(THREE, 7, **OFFLINE), results)
+def of_equal_bots(*values: float, **known: Any) -> MadeRun:
+    bots = dict(zip(FIVE, values, strict=False))
+    results = [plain_result(row, bot, value) for row in range(2, 9) for bot, value in bots.items()]
+    return MadeRun(facts_of([*bots], 7, **known), results)
 
 
 RUNS: Mapping[str, Callable[[], MadeRun]] = {
@@ -306,7 +316,10 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "several files": of_several_files,
     "labels close to the scores": of_close_labels,
     "labels close to the scores in conversations": lambda: of_close_labels(talks=12),
-    "equal bots": of_equal_bots,
+    "equal bots": lambda: of_equal_bots(0.7, 0.7, 0.7, **OFFLINE),
+    "two equal bots": lambda: of_equal_bots(0.7, 0.7, looks=LOOKS_TAKEN, looks_taken=1),
+    "two equal bots of three": lambda: of_equal_bots(0.7, 0.6, 0.7),
+    "stopped as planned": lambda: of_equal_bots(0.7, 0.69, looks=LOOKS_TAKEN, looks_taken=1),
     "pairs of two bots": lambda: in_pairs(TWO, 40, ALL_PAIRS),
     "pairs of three bots with labels": lambda: in_pairs(THREE, 60, ALL_PAIRS, seed=2, raters=("Ada", "Ben")),
     "pairs with the labels of one": lambda: in_pairs(TWO, 40, ALL_PAIRS, seed=4, raters=("Ada",)),
@@ -318,6 +331,12 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "pairs of a matching in conversations": lambda: in_pairs(FIVE, 40, MATCHING, seed=6, talks=9),
     "pairs in a small matching": lambda: in_pairs(FIVE, 5, MATCHING, seed=7, raters=("Ada", "Ben")),
     "pairs of a judge that prefers what is first": lambda: in_pairs(THREE, 30, ALL_PAIRS, seed=8, first=0.6),
+    "pairs that contradict RQS": lambda: in_pairs(TWO, 30, ALL_PAIRS, seed=3, skill=0.9, turned=True),
+    "pairs that say more than RQS": lambda: in_pairs(
+        TWO, 30, ALL_PAIRS, seed=12, skill=0.9, turned=True, raters=("Ada",)
+    ),
+    "a matching against RQS": lambda: in_pairs(FIVE, 80, MATCHING, skill=0.2, turned=True),
+    "pairs with a history": lambda: in_pairs((*FIVE, "Fir", "Gum"), 9, ALL_PAIRS, skill=0.14, days=5),
     "a matching by such a judge": lambda: in_pairs(FIVE, 30, MATCHING, seed=8, first=0.6),
 }
 
@@ -335,7 +354,7 @@ def with_history(run: MadeRun, summary: Summary, findings: Findings) -> Findings
             now,
             id=f"day {day}",
             started=now.started - timedelta(days=day),
-            changes=findings.changes,
+            changes=findings.changes or (),
             **changes,
         )
         for day, changes in zip(
@@ -344,7 +363,9 @@ def with_history(run: MadeRun, summary: Summary, findings: Findings) -> Findings
             strict=True,
         )
     ]
-    return replace(findings, history=History(Path("past"), (*runs, replace(now, changes=findings.changes))))
+    return replace(
+        findings, history=History(Path("past"), (*runs, replace(now, changes=findings.changes or ())))
+    )
 
 
 def told(run: MadeRun) -> Iterator[str]:
