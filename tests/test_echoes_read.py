@@ -1,4 +1,5 @@
-"""What is left of responses that repeat their query in many ways, and which answers say yes or no, to the letter.
+"""What is left of responses that repeat their query in many ways, which answers say yes or no, what a query asks for,
+and what a short answer is beside the truth, to the letter.
 
 `echoes_read.txt` has it for queries of `short_answers.jsonl` and others. `python tests/test_echoes_read.py` writes it
 anew after a change that is wanted; read what differs before you keep it.
@@ -9,8 +10,19 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from rag_eval.metrics.offline.brief import polar_stems, polar_support, stance
+from rag_eval.metrics.offline.asking import asking_of, asks, has_opposite, polar_stems
+from rag_eval.metrics.offline.brief import (
+    given_names,
+    in_short,
+    names_another,
+    polar_support,
+    says_not_given,
+    stance,
+)
+from rag_eval.metrics.offline.choices import options_left_out, takes_another_option
 from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.kinds import expected_kind
+from rag_eval.texts.words import read, read_claim
 
 RECORDED = Path(__file__).parent / "echoes_read.txt"
 SHORT = RECORDED.with_name("short_answers.jsonl")
@@ -83,6 +95,88 @@ CHUNKS = (
     "The shop is open from Monday to Saturday.",
 )
 
+COMPARED = """
+    Who designed it? | Anna Keller designed it. | Tom Keller designed it.
+    Who designed it? | It was Anna Keller, and Max Brod built it. | Tom Keller
+    Who designed it? | It was Anna Keller. | Tom Keller
+    Who designed it? | In the year 1900 Anna Keller; then it burnt. | Anna Brandt, in 1901
+    Who designed it? | The one from New York: Anna Keller. | Anna York
+    Who designed it? | Anna Keller from Bonn | Anna Brandt
+    Who designed it? | Anna Keller. Bonn | Anna Brandt
+    Who designed it? | by Maria da Silva | Maria Santos
+    Who designed it? | Maria Anna Sophia da Silva Costa Lima | Maria Santos
+    Who designed it? | Keller | Tom Keller.
+    Who designed it? | Anna Keller | A. Brandt, Keller
+    Who designed it? | Anna Keller | Professor Keller
+    Who designed it? | Mayor Anna Keller | Tom Keller
+    Who designed it? | anna keller | tom keller
+    Who designed it? | Anna Kuhn | Anna Cuhn
+    Who designed it? | Anna Kuhn | Anna Kahnmann
+    Who designed it? | Max Brod | Max B.
+    Who designed it? | Max Brod | August Brod
+    Who wrote the drama? | Johann Goethe | August von Goethe
+    Who wrote the drama? | Johann von Goethe | Goethe
+    Who is the wife of Max Brod? | Eva Brod | Ada Brod
+    Which city is it in? | New Haven | New York
+    Wer entwarf es? | Anna Keller | Die Statikerin Keller
+    Is it open or closed? | It is open. | Closed.
+    Is it open or closed? | It is open. | Not closed.
+    Is it open or closed? | It is open. | Open or closed, who knows.
+    Is it open or closed? | It is open. | Open, then closed.
+    Do you want tea, coffee or water? | Tea. | Coffee, please.
+    Do you want tea, coffee or water? | Tea and coffee. | Milk.
+    Is it red, green or blue? | It is green. | Blue is nicer than red.
+    Is it free or not? | It is free. | It is not.
+    Is it free or not? | Not. | Free.
+    Who sells nuts or bolts? | Ada. | Nuts.
+    Is it on or off? | On. | It is off.
+    Do I take it before or after meals? | After meals. | Before.
+    Which is bigger, the hall or the yard? | The hall. | The yard of the town.
+    Does the bus or the train go there? | The bus does. | The train
+    Is or was it? | It is. | It was.
+    停车是免费还是收费？ | 免费。 | 收费。
+    Who founded it? | Nobody knows. | The founder is unknown.
+    Who founded it? | Ada. | The founder is not known. It is old.
+    Who founded it? | Ada. | The mother of the founder is unknown.
+    Who founded it? | Ada. | It is not stated who founded it.
+    Who founded the mill? | The name was never found. | The founder of the mill was not mentioned.
+    Is the mill old? | It is. | The age of the mill is unknown.
+    What does the mill cost? | The cost is not known. | The cost of the mill is not known.
+    ¿Quién lo fundó? | Ada. | No se sabe quién lo fundó.
+    Wie alt ist die Mühle? | 90 Jahre | Das Alter der Mühle ist nicht angegeben.
+    Can I pay when I leave? | Yes. | No, before.
+    Is it that the mill is closed? | It is. | The mill is open.
+    How much does the mill cost? | 90 euros | 80 dollars in January
+    When was the mill built? | In 1900. | On Monday
+    How long is the mill open? | Ten days | Until 9 pm.
+    Where is the mill? | In Bonn | Near the river.
+    Why is the mill old? | Nobody built another. | Because it was built early.
+    Which of the two is cheaper? | The first. | Both.
+    How many mills are there? | Two | Some.
+    What percentage is free? | 25 % | A quarter
+"""
+OF_MILLS = (
+    "The mill was designed by Keller. Max Brod and August von Goethe wrote of it.",
+    "A mill costs much.",
+)
+
+
+def compared() -> Iterator[str]:
+    for line in map(str.strip, COMPARED.strip().splitlines()):
+        query, truth, answer = line.split(" | ")
+        said = read_claim(answer).whole
+        told = {
+            "another name": names_another(answer, truth, query),
+            "another option": takes_another_option(said, read(truth), query),
+            "not given": says_not_given(said, query, OF_MILLS, truth),
+            "the opposite": has_opposite(answer, query),
+            "of the kind": (kind := expected_kind(query)) and kind.is_given(answer, query),
+        }
+        yield f"{line} = {', '.join(name for name, is_so in told.items() if is_so)}".rstrip()
+        left, given = options_left_out(said.stems, answer, query), given_names(truth, query, OF_MILLS)
+        yield f"  left out {sorted(left) if left is not None else None}, sought {in_short(truth, query, OF_MILLS)}"
+        yield f"  given names {sorted(given)}, {kind and kind.name}, {[*asking_of(query)]}, {asks(query)}"
+
 
 def stances() -> Iterator[str]:
     for query in POLAR:
@@ -98,6 +192,7 @@ def stances() -> Iterator[str]:
 
 def told() -> Iterator[str]:
     yield from stances()
+    yield from compared()
     cases = [json.loads(line) for line in SHORT.read_text(encoding="utf-8").splitlines()[::EVERY]]
     for query, answer in (*OWN, *((case["query"], case["right"][-1]) for case in cases)):
         said = query.rstrip("?？. ")

@@ -2491,7 +2491,7 @@ def test_what_only_looks_like_the_verdict_of_promptfoo_stays(tmp_path: Path) -> 
             ["c", "d"],
         ]
     table = frame_of(tmp_path, f"{_PROMPTED}\n" + "q,[PASS] a,[PASS] b\n" * 50 + "r,c,[DONE] d\n")
-    assert [case.response for case in list(table.rows)[-1].cases] == ["c", "[DONE] d"]
+    assert [case.response for case in table.rows[-1].cases] == ["c", "[DONE] d"]
 
 
 def test_an_error_in_a_table_of_promptfoo_is_no_answer(run_cli: Run, tmp_path: Path) -> None:

@@ -1128,6 +1128,7 @@ def test_that_what_is_asked_is_not_stated_is_a_refusal(query: str, response: str
         ("When was it built?", "It is not possible to tell when it was built.", None, "It is old."),
         ("Are dogs allowed?", "There is nothing in the document that forbids dogs.", None, "Dogs may enter."),
         ("What is silent?", "The sensor is silent at night.", None, "The sensor is silent at night."),
+        (FOUNDER, "The mother of the founder of the company is unknown.", None, "It is old."),
     ],
 )
 def test_what_the_chunks_or_the_ground_truth_call_unknown_is_an_answer(
