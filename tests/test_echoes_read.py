@@ -1,5 +1,5 @@
 """What is left of responses that repeat their query in many ways, which answers say yes or no, what a query asks for,
-and what a short answer is beside the truth, to the letter.
+and what a short answer and amounts are beside the truth, to the letter.
 
 `echoes_read.txt` has it for queries of `short_answers.jsonl` and others. `python tests/test_echoes_read.py` writes it
 anew after a change that is wanted; read what differs before you keep it.
@@ -22,6 +22,8 @@ from rag_eval.metrics.offline.brief import (
 from rag_eval.metrics.offline.choices import options_left_out, takes_another_option
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.kinds import expected_kind
+from rag_eval.texts.amounts import differ, in_other_units, other_codes, restated
+from rag_eval.texts.signs import opposite_numbers, restated_signs
 from rag_eval.texts.words import read, read_claim
 
 RECORDED = Path(__file__).parent / "echoes_read.txt"
@@ -160,6 +162,95 @@ OF_MILLS = (
     "A mill costs much.",
 )
 
+AMOUNTS = r"""
+    It is for those over 25. | It is for those under 25.
+    25 or more | 25 or less
+    at least 25 people | at most 25 people
+    not more than 25 people | more than 25 people
+    no fewer than twenty people | fewer than twenty people
+    It is up by 5%. | It is down by 5%.
+    It rose by 5 percent. | It fell by 5 percent.
+    It did not rise by 5 percent. | It fell by 5 percent.
+    Children under 12 are free. | Children over 12 pay.
+    All but those over 25. | All those under 25.
+    Over 2 million visited it. | Under two million visited it.
+    über 25 Jahre | unter 25 Jahre
+    plus de 25 ans | moins de 25 ans
+    25 and over, or under 25 | under 25
+    -5 °C | 5 °C
+    minus five degrees | -5 degrees
+    minus 5 | −5
+    It is 5 -7. | It is -7.
+    (5) | -5
+    - 5 apples\n- 6 pears | -5 apples
+    5 below zero | -5
+    +5 | -5
+    9 am -5 pm | -5
+    19 h 30 | 7:30 pm
+    19 h 30 | 19 h 40
+    At 19 h 30 for 2 hours | At 19:30 for 3 hours
+    19 h 30 | 19:30
+    24 months | two years
+    24 months | three years
+    24 | 24 months
+    3 kg | 3000 g
+    3 kg | 3 g
+    3 kg or 3 pounds | 3 pounds
+    5 euros | 5 dollars
+    5 euros | 5
+    2 million euros | 2 billion euros
+    2 million euros | 2,000,000 euros
+    a third | 1/3
+    a quarter | 25 %
+    3 of 4 | 75 %
+    5 % | 5 percentage points
+    noon | 12 pm
+    midnight | 0:00
+    9 | 9 pm
+    3 May | May 4
+    3 May 2024 | 2024-05-03
+    May 2024 | June 2024
+    first | second
+    1st | first
+    gate B7 | gate B8
+    room 12b | room 12c
+    A4 | A 4
+    twice | two times
+    every 2 days | every 3 days
+    half an hour | 30 minutes
+    an hour and a half | 90 minutes
+    two and a half years | 30 months
+    two and three years | five years
+    a hundred and twenty | 120
+    twenty hundred | 2000
+    a dozen | 12
+    1.250 g | 1250 g
+    10 °C | 50 °F
+    anderthalb Liter | 1,5 l
+    zwölf | 12
+    dix-sept | 17
+    五万円 | 50000 yen
+    三年 | 3 years
+    ten to twelve | 10-12
+    2-3 days | 2 to 3 days
+"""
+
+
+def of_amounts() -> Iterator[str]:
+    for line in map(str.strip, AMOUNTS.strip().splitlines()):
+        texts = line.replace("\\n", "\n").split(" | ")
+        one, other = map(read, texts)
+        lacking = one.stems - other.stems
+        told = {
+            "opposite": opposite_numbers(one, [other], ""),
+            "signs": restated_signs(one, [other]),
+            "restated": restated(texts[0], texts[1:], lacking),
+            "in other units": in_other_units(texts[0], texts[1:]),
+            "other codes": other_codes(texts[0], texts[1:]),
+        }
+        found = [f"{name} {sorted(each)}" for name, each in told.items() if each]
+        yield f"{line} = {', '.join([*found, 'differ' * differ(*texts)])}".rstrip(", ")
+
 
 def compared() -> Iterator[str]:
     for line in map(str.strip, COMPARED.strip().splitlines()):
@@ -193,6 +284,7 @@ def stances() -> Iterator[str]:
 def told() -> Iterator[str]:
     yield from stances()
     yield from compared()
+    yield from of_amounts()
     cases = [json.loads(line) for line in SHORT.read_text(encoding="utf-8").splitlines()[::EVERY]]
     for query, answer in (*OWN, *((case["query"], case["right"][-1]) for case in cases)):
         said = query.rstrip("?？. ")
