@@ -497,45 +497,95 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
     assert lines == [("Atlas", 1, 0), ("Atlas", 3, 0), ("Birch", 1, 0), ("Birch", 2, 0), ("Birch", 3, 0)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda line: line[: len(line) // 2], "it is not a whole line of JSON"),
-        (lambda line: line.replace('"rows": 5', '"rows": "five"'), "rows: Input should be a valid integer"),
-        (lambda line: re.sub(r'"format": 1', '"format": 2', line), "a later version of RAG Eval wrote it (format 2)"),
-        (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
-        (lambda line: re.sub(r'("interval": \[)[^,\]]+', r"\g<1>-0.1", line), "a mean is outside 0 to 1"),
-        (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
-        (lambda line: re.sub(r'("stdev": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
-        (lambda line: line.replace('"scored": 5', '"scored": -1'), "a count is below 0, or above the number of"),
-        (lambda line: line.replace('"scored": 5', '"scored": 6'), "a count is below 0, or above the number of"),
-        (lambda line: line.replace('"scored": 5', f'"scored": {"9" * 5000}'), f"it has the number {'9' * 40}"),
-        (lambda line: re.sub(r'"seconds": [\d.e-]+', '"seconds": 1e308', line), "it has the number 1e308"),
-        (lambda line: line.replace('"cost": null', '"cost": 1e999'), "it has the number 1e999"),
-        (lambda line: line.replace('"cost": null', '"cost": -1'), "a number is below 0"),
-        (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 1.5}]'), "a mean is outside 0 to 1"),
-        (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 0.5}]'), "a count of common queries is"),
-        (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
-        (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
-        (lambda line: "[" * 100_000, ""),
-        (lambda line: "7", "it is not the object of a run"),
-        (lambda line: "x" * 9_000_000, "it is not a whole line of JSON"),
-        (lambda line: "\x00\xff", "it is not a whole line of JSON"),
-    ],
+def with_change(**members: Any) -> Callable[[str], str]:
+    """A change since the run before, of 6 queries of one bot."""
+    counts = {key: members.pop(key, 6) for key in ("before", "now", "both")}
+    change = {"bot": "Atlas", "name": "rqs", "before": 0.5, "now": 0.5, "queries": 6, "direction": "better"}
+    told = json.dumps({**change, **members, "common": counts})
+    return lambda line: line.replace('"changes": []', f'"changes": [{told}]')
+
+
+def with_pair(**members: Any) -> Callable[[str], str]:
+    pair = {"one": "Atlas", "other": "Birch", "queries": 5, "win_rate": 0.5, "interval": None, "verdict": ""}
+    return lambda line: json.dumps({**json.loads(line), "pairs": [{**pair, **members}]})
+
+
+def with_spent(unit: str = "latency", **members: Any) -> Callable[[str], str]:
+    spent = {"latency": {"count": 5, "mean": 1.0, "total": 5.0, "median": 1.0, "p95": 2.0, **members}}
+    return lambda line: line.replace('"spent": {}', f'"spent": {json.dumps(spent)}').replace(
+        '"spent_units": {}', f'"spent_units": {{"{unit}": "ms"}}'
+    )
+
+
+OUTSIDE, COMMON = (
+    "a mean is outside 0 to 1",
+    "a count of common queries is below 0, or above that of one of the runs",
+)
+COUNT, COMPARED = (
+    "a count is below 0, or above the number of",
+    "a count of what was compared is below 0, or above",
+)
+RATE, SPENT = (
+    "a win rate is outside 0 to 1, or its number of queries is below 0",
+    "a latency or a cost is below 0",
+)
+SOUND = (
+    with_change(), with_change(units=0), with_change(queries=0, units=0), with_change(before=7), with_pair(),
+    with_pair(queries=0, win_rate=None), with_pair(win_rate=1.0, interval=(0.0, 1.0)), with_spent(),
+    with_spent(mean=0, count=0),
 )  # fmt: skip
-def test_a_damaged_line_is_named_and_skipped(
-    rag_eval: Run, entry: dict[str, Any], tmp_path: Path, damage: Callable[[str], str], reason: str
-) -> None:
-    path = tmp_path / "h" / "history.jsonl"
+DAMAGES: tuple[tuple[Callable[[str], str], str], ...] = (
+    (lambda line: line[: len(line) // 2], "it is not a whole line of JSON"),
+    (lambda line: line.replace('"rows": 5', '"rows": "five"'), "rows: Input should be a valid integer"),
+    (lambda line: re.sub(r'"format": 1', '"format": 2', line), "a later version of RAG Eval wrote it (format 2)"),
+    (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), OUTSIDE),
+    (lambda line: re.sub(r'("interval": \[)[^,\]]+', r"\g<1>-0.1", line), OUTSIDE),
+    (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
+    (lambda line: re.sub(r'("stdev": )[\d.]+', r"\g<1>1.5", line), OUTSIDE),
+    (lambda line: line.replace('"scored": 5', '"scored": -1'), COUNT),
+    (lambda line: line.replace('"scored": 5', '"scored": 6'), COUNT),
+    (lambda line: line.replace('"scored": 5', f'"scored": {"9" * 5000}'), f"it has the number {'9' * 40}"),
+    (lambda line: re.sub(r'"seconds": [\d.e-]+', '"seconds": 1e308', line), "it has the number 1e308"),
+    (lambda line: line.replace('"cost": null', '"cost": 1e999'), "it has the number 1e999"),
+    (lambda line: line.replace('"cost": null', '"cost": -1'), "a number is below 0"),
+    (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 1.5}]'), OUTSIDE),
+    (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 0.5}]'), "a count of common queries is"),
+    (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
+    (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
+    (lambda line: "[" * 100_000, ""),
+    (lambda line: "7", "it is not the object of a run"),
+    (lambda line: "x" * 9_000_000, "it is not a whole line of JSON"),
+    (lambda line: "\x00\xff", "it is not a whole line of JSON"),
+    (with_change(now=5, both=5), COMMON),
+    (with_change(before=5, both=5), COMMON),
+    (with_change(both=5), COMMON),
+    (with_change(now=5), COMMON),
+    (with_change(queries=-1, units=-1), COMPARED),
+    (with_change(units=7), COMPARED),
+    (with_change(units=-1), COMPARED),
+    (with_pair(win_rate=1.1), RATE),
+    (with_pair(interval=(-0.1, 0.5)), RATE),
+    (with_pair(queries=-1), RATE),
+    (with_spent(p95=-1), SPENT),
+    (with_spent(mean=-0.1), SPENT),
+    (with_spent(count=6), COUNT),
+    (with_spent("cost"), "it has amounts of something else than latency and cost"),
+)  # fmt: skip
+
+
+def test_damaged_lines_are_named_and_skipped(rag_eval: Run, entry: dict[str, Any], tmp_path: Path) -> None:
     line = json.dumps(entry)
-    with path.open("w", encoding="latin-1") as file:
-        file.write(f"{line}\n{damage(line)}\n\n{json.dumps(changed(entry, started=at(3)))}\n")
+    days = [json.dumps(changed(entry, started=at(day))) for day in range(1, len(SOUND) + 2)]
+    sound = [line, days.pop(), *(make(day) for make, day in zip(SOUND, days, strict=True))]
+    lines = [*sound, *(damage(line) for damage, _ in DAMAGES), ""]
+    (tmp_path / "h" / "history.jsonl").write_text("\n".join([*lines, ""]), encoding="latin-1")
+    history = read_history(tmp_path / "h")
+    assert len(history.runs) == len(sound)
+    for number, (told, (_, reason)) in enumerate(zip(history.damaged, DAMAGES, strict=True), len(sound) + 1):
+        assert f"history.jsonl: line {number} was skipped: {reason}" in told
     ended = rag_eval("history", "h")
     assert ended.code == 0
-    assert f"history.jsonl: line 2 was skipped: {reason}" in ended.err
-    assert ended.err.count("skipped") == 1
-    assert len(read_history(tmp_path / "h").runs) == 2
+    assert f"history.jsonl: line {len(sound) + 1} was skipped: it is not a whole line of JSON" in ended.err
 
 
 def test_a_half_line_does_not_swallow_the_next_one(
