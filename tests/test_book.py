@@ -1,17 +1,26 @@
-"""The file of a workbook whose rows come compressed and in pieces: real archives, read by other readers."""
+"""The file of a workbook whose rows come compressed and in pieces: real archives, read by other readers. How tables are
+printed."""
 
+import io
+import re
 import zipfile
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import xlsxwriter
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
 from python_calamine import CalamineWorkbook
 
 from rag_eval.report.book import StreamedWorkbook, deflated
+from rag_eval.report.column import Column, plain_column
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.store.leftovers import Scratch
 
 ROW = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>text {0}</t></is></c><c r="B{0}"><v>{0}</v></c></row>'
@@ -102,3 +111,65 @@ def test_an_abandoned_workbook_leaves_nothing_behind(tmp_path: Path) -> None:
     workbook.abandon()
     assert not Path(scratch.name).exists()
     assert list(tmp_path.iterdir()) == []
+
+
+# Tables
+
+
+def sheet_table(
+    columns: Sequence[Column[str]], lines: Sequence[str], *, is_whole: bool = False
+) -> tuple[SheetTable[str], Callable[[], Worksheet]]:
+    """On a sheet with a header of 30 points and lines of 15, and what reads the sheet once it is complete."""
+    file = io.BytesIO()
+    book = xlsxwriter.Workbook(file)
+    table = SheetTable(book.add_worksheet("T"), columns, Formats(book), 30, 15, is_whole=is_whole)
+    for line in lines:
+        table.append(line)
+
+    def read() -> Worksheet:
+        book.close()
+        return load_workbook(file)["T"]
+
+    return table, read
+
+
+def wide(*headers: str) -> list[Column[str]]:
+    """Columns of 180 pixels."""
+    return [plain_column(header, 25, Look.TEXT, str) for header in headers]
+
+
+@pytest.mark.parametrize(
+    ("columns", "below", "areas"),
+    [
+        (wide(*"abcdefgh"), (0, 0), ""),
+        (wide(*"abcdefghi"), (0, 669), "A1:F20,G1:I4"),
+        (wide(*"abcdefghi"), (0, 670), "A1:F4,A5:F20,G1:I4"),
+        (wide(*"abcdefghi"), (0, 729), "A1:F4,A5:F20,G1:I4"),
+        (wide(*"abcdefghi"), (0, 730), "A1:F4,G1:I4"),
+        (wide(*"abcdefghi"), (1172, 0), "A1:G20,H1:I4"),
+        (wide(*"abcde", "f", "f low", "f high", "i"), (0, 0), "A1:E20,F1:I4"),
+        ([*wide(*"abcdefgh"), plain_column("i", 25, Look.TEXT, str, is_folded=True)], (0, 0), ""),
+    ],
+)
+def test_a_wide_table_is_printed_on_several_pages_each_with_the_first_column(
+    columns: Sequence[Column[str]], below: tuple[int, int], areas: str
+) -> None:
+    """What floats below the table is on the first page, on one of its own, or on none."""
+    table, read = sheet_table(columns, ["text"] * 3)
+    table.print_on_pages(below, 19)
+    assert re.sub(r"'?T'?!|\$", "", read().print_area or "") == areas
+
+
+@pytest.mark.parametrize(
+    ("text", "height"),
+    [("a" * 10, None), ("a" * 11, 25.5), ("a\nb", 25.5), ("a\n" * 31, 408), ("a\n" * 32, 408.75)],
+)
+def test_a_line_of_a_whole_table_is_as_high_as_its_texts(text: str, height: float | None) -> None:
+    columns = [
+        plain_column("a", 10, Look.TEXT, str),
+        plain_column("b", 10, Look.COUNT, len),
+        plain_column("c", 1, Look.TEXT, str, is_folded=True),
+    ]
+    for is_whole in (True, False):
+        _, read = sheet_table(columns, [text], is_whole=is_whole)
+        assert read().row_dimensions[2].height == (height if is_whole else None)

@@ -227,6 +227,8 @@ _WITHOUT_WORSE = "no mean is significantly worse than the baseline (40 of the ba
          "could not be decided: RQS −0.5000 (4 common queries): too few queries for a conclusion"),
         ([("rqs", -0.5, Direction.UNDECIDED, 2), ("faithfulness", 0.0, Direction.SAME, 2)], False,
          "could not be decided: RQS −0.5000 (3 common queries): too few conversations for a conclusion"),
+        ([("rqs", -0.5, Direction.UNDECIDED, 4), ("faithfulness", -0.5, Direction.SAME, 4)], False,
+         "could not be decided: RQS −0.5000 (4 common queries): too few queries for a conclusion"),
         ([("rqs", -0.05, Direction.UNDECIDED, 4)], True,
          f"{_WITHOUT_WORSE}; 4 common queries cannot show that one is"),
         ([("rqs", 0.5, Direction.UNDECIDED, 4)], True,

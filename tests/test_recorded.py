@@ -14,7 +14,18 @@ import pytest
 
 import rag_eval.records
 from rag_eval.errors import InputError
-from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score, Usage
+from rag_eval.records import (
+    ALL_PAIRS,
+    MATCHING,
+    Case,
+    CaseResult,
+    Outcome,
+    PairVerdict,
+    RubricOutcome,
+    RunFacts,
+    Score,
+    Usage,
+)
 from rag_eval.report.json_file import JsonReport
 from rag_eval.results.baseline import read_past_run
 from rag_eval.results.recorded import RecordedRun
@@ -94,6 +105,24 @@ def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:
     assert {score.outcome for score in scores} == set(Outcome)
     assert any("\ud800" in case.response for case in cases)
     assert len({*cases}) == len(cases), "whatever is known of a case, it can be a key"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "choice", "has_pairs"),
+    [
+        ((Outcome.SCORED, Outcome.SCORED), ALL_PAIRS, True),
+        ((Outcome.SCORED, Outcome.SCORED), MATCHING, False),
+        ((Outcome.SCORED, Outcome.FAILED), ALL_PAIRS, False),
+        ((), ALL_PAIRS, False),
+    ],
+)
+def test_a_run_has_pairs_if_all_of_those_that_are_asked_for_were_judged(
+    outcomes: tuple[Outcome, ...], choice: str, has_pairs: bool
+) -> None:
+    run = RecordedRun.read(RUN)
+    first = replace(run.results[0], pairs=tuple(PairVerdict("B", each) for each in outcomes))
+    run = replace(run, facts=replace(run.facts, head_to_head=ALL_PAIRS), results=(first,))
+    assert run.has_pairs(choice) is has_pairs
 
 
 def test_the_schema_describes_every_member_of_a_case_and_of_the_run() -> None:

@@ -1380,6 +1380,7 @@ def test_an_upper_gate_is_decided_if_its_interval_is_on_one_side(
     (bot,) = with_spent({"cost" if gate.startswith("cost") else "latency": values}).bots
     (found,) = parse_gates([], [gate])
     assert is_decided(found, bot, 0.95, 0.95) is is_clear
+    assert not is_decided(found, bot, 1.01, 0.95), "too few of its queries are known"
 
 
 def test_every_wrong_upper_gate_is_named_at_once() -> None:

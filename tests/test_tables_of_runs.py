@@ -199,6 +199,16 @@ def of_other_metrics() -> MadeRun:
     return MadeRun(facts_of(["Bare", "Full"], 20), [*bare, *full[4:], *only])
 
 
+def of_a_bare_bot_behind() -> MadeRun:
+    made = {"Full": (plain_result, 0.8), "Less": (plain_result, 0.5), "Bare": (bare_result, 0.3)}
+    results = [
+        make(row, bot, round(value + 0.01 * (row % 5), 2))
+        for row in range(2, 14)
+        for bot, (make, value) in made.items()
+    ]
+    return MadeRun(facts_of([*made], 12, diagnostics=False), results)
+
+
 def of_retrieval() -> MadeRun:
     """Bots with gold and retrieved documents."""
     chance = random.Random(9)
@@ -312,6 +322,7 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "one bot, stopped": of_one_bot,
     "fourteen bots": of_many_bots,
     "other metrics": of_other_metrics,
+    "a bot with other metrics behind others": of_a_bare_bot_behind,
     "retrieval": of_retrieval,
     "several files": of_several_files,
     "labels close to the scores": of_close_labels,
