@@ -233,6 +233,27 @@ def test_copies_of_a_process_do_what_they_are_given_and_are_only_replaced_if_the
     assert re.fullmatch(r"True\nWorker process \d+ was killed by SIGKILL; another one .*\n", ended.stderr)
 
 
+_SIGNALLED = """
+import os, signal, sys
+sys.path[:] = {path!r}
+from rag_eval.cli.signals import Terminated, terminable
+from rag_eval.run.processes import Processes
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))
+with terminable():
+    try:
+        Processes("process_tasks:process_ids", 1, forks=True).open(None)
+    except Terminated:
+        print("terminated")
+"""
+
+
+def test_a_signal_in_the_middle_of_a_fork_is_heeded() -> None:
+    """What a handler raises there, Python only prints."""
+    command = [sys.executable, "-c", _SIGNALLED.format(path=sys.path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "terminated\n", "")
+
+
 def test_a_signal_of_the_terminal_is_for_the_first_process_alone() -> None:
     with Processes("process_tasks:process_ids", 1).open(None) as processes:
         (worker,) = processes.map([("item", None)])

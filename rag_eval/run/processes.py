@@ -371,7 +371,8 @@ class _Fork:
             target=_serve_as_fork, args=(task, inbox, outbox, closing), daemon=True
         )
         try:
-            self._process.start()
+            with _without_signals():
+                self._process.start()
         finally:
             os.close(inbox)
             os.close(outbox)
@@ -386,6 +387,19 @@ class _Fork:
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("worker", seconds or 0.0)
         return self._process.exitcode
+
+
+@contextlib.contextmanager
+def _without_signals() -> Iterator[None]:
+    """Signals come afterwards: what a handler raises in the middle of a fork, Python ignores."""
+    if sys.platform == "win32":  # where nothing forks
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _received(pipe: IO[bytes]) -> bytes | None:
@@ -406,6 +420,7 @@ def _serve_as_fork(task: str, inbox: int, outbox: int, others: Iterable[int]) ->
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(inbox, 0)
     os.dup2(outbox, 1)
     os.close(inbox)
