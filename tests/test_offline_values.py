@@ -463,10 +463,19 @@ OPPOSITE = [
     ("-1,250.50", "1250.5"),
     ("moins 10 degrés", "10 degrés"),
     ("−250ユーロ", "250ユーロ"),
+    ("-12 million euros", "12 million euros"),
+    ("−1,2 Mio. Euro", "1,2 Mio. Euro"),
 ]
+NOT_OF_DIRECTION = """
+    Bei welcher Temperatur soll der Impfstoff gelagert werden? | Welches Ergebnis hatte das Unternehmen?
+    What is the rate of the savings account? | What does the description say? | When does the alarm go off?
+    What did the strategy return? | What is the lower limit? | Qual é o saldo da caixa?
+    Welke winst maakte de onderneming? | Quel est le tarif de la souscription ?
+"""
 EQUAL = [
     ("-250 euros", "−250 euros"),
     ("-250 euros", "minus 250 euros"),
+    ("-12 million euros", "minus 12 million euros"),
     ("-€250", "-250 €"),
     ("-10 degrés", "moins 10 degrés"),
     ("-10 grados", "menos 10 grados"),
@@ -500,6 +509,12 @@ def test_a_lost_sign_makes_another_number(reference: str, response: str) -> None
     assert value("faithfulness", response, query="What is it?", chunks=chunks) <= 0.4
     right = value("faithfulness", reference, query="What is it?", chunks=chunks)
     assert right == value("context_recall", "", query="What is it?", reference=reference, chunks=chunks) == 1
+
+
+@pytest.mark.parametrize("query", re.findall(r"[^|\n]*\w[^|\n]*", NOT_OF_DIRECTION))
+def test_a_word_that_only_begins_like_one_of_falling_excuses_no_lost_sign(query: str) -> None:
+    assert value("answer_correctness", "20 °C", query=query, reference="−20 °C") <= 0.4
+    assert value("faithfulness", "20 °C", query=query, chunks=("Here, it is −20 °C.",)) <= 0.4
 
 
 @pytest.mark.parametrize(("reference", "response"), [*EQUAL, *(pair[::-1] for pair in EQUAL)])

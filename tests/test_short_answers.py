@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
-from rag_eval.metrics.offline.brief import names_another
+from rag_eval.metrics.offline.brief import names_another, small_stems
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.records import METRIC_LABELS, Case
 from rag_eval.texts.amounts import other_codes
@@ -837,6 +837,28 @@ def test_a_number_that_the_chunks_also_have_without_a_unit_has_no_other_unit() -
         ("Qui paie plus ?", "Les moins de 25 ans paient plus.", "Moins de 25 ans.", "Plus de 25 ans."),
         ("¿Quién paga más?", "Los menores paga más: menos de 25 años.", "Menos de 25.", "Más de 25."),
         ("Who gets in free?", "Entry is free for children under 12.", "Under 12.", "Over 12."),
+        ("How many may come?", "At most 12 people may come.", "No more than 12.", "No fewer than 12."),
+        ("Wie viele dürfen kommen?", "Höchstens 12 Personen.", "Höchstens 12.", "Mehr als 12."),
+        ("How did it change?", "Revenue rose by 12%.", "It rose by 12%.", "A 12% drop."),
+        ("How did it change?", "Revenue was 12% higher.", "12% higher.", "12% lower."),
+        (
+            "Wie hat sich der Umsatz entwickelt?",
+            "Der Umsatz ist im Jahr 2023 um 12 Prozent gestiegen.",
+            "Er ist um 12 % gestiegen.",
+            "Er ist um 12 % gesunken.",
+        ),
+        (
+            "Comment le prix a-t-il évolué ?",
+            "Le prix a augmenté de 12 %.",
+            "Il a augmenté de 12 %.",
+            "Il a baissé de 12 %.",
+        ),
+        (
+            "¿Cómo ha cambiado el precio?",
+            "El precio ha subido un 12 %.",
+            "Ha subido un 12 %.",
+            "Ha bajado un 12 %.",
+        ),
     ],
 )
 def test_an_amount_with_the_opposite_bound_or_direction_is_wrong(
@@ -924,6 +946,11 @@ def test_a_word_of_letters_and_digits_is_one_code(chunk: str, right: str, wrong:
             "Nach dem Essen.",
             "Nicht vor dem Essen, sondern danach.",
         ),
+        (
+            "Which plan costs more?",
+            "Plan A is 5% higher than plan B.",
+            "Plan B is 5% lower than plan A.",
+        ),
         ("Which time zone is it?", "UTC-5", "GMT-5"),
         ("Which flight is it?", "LH400", "Lufthansa400"),
         (
@@ -940,9 +967,48 @@ def test_the_same_bound_code_or_person_in_other_words_is_not_taken_for_another(
     other = response.replace("24", "36").replace("5", "7").replace("16", "19").replace("18", "21")
     assert right["answer_correctness"] >= values(query, other, reference, reference)["answer_correctness"]
     reading = read(response)
-    assert not opposite_numbers(reading, (read(reference),), query)
+    assert not opposite_numbers(reading, (read(reference),), query, small_stems(query))
     assert not other_codes(response, (reference,))
     assert not names_another(response, reference, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "right", "wrong"),
+    [
+        ("How many may come?", "At most 12.", "Not more than 12 people.", "Not 12."),
+        ("How many may come?", "12", "No more than 12.", "Not 12."),
+        (
+            "Can I cancel a payment?",
+            "Payments cannot be cancelled.",
+            "Payments can no longer be cancelled.",
+            "Payments can be cancelled.",
+        ),
+        (
+            "Kann ich den Vertrag kündigen?",
+            "Der Vertrag kann nicht gekündigt werden.",
+            "Der Vertrag kann nicht mehr gekündigt werden.",
+            "Der Vertrag kann gekündigt werden.",
+        ),
+        (
+            "La carte est-elle valable ?",
+            "La carte n'est plus valable.",
+            "La carte n'est pas valable.",
+            "La carte est valable.",
+        ),
+        (
+            "La carte est-elle valable ?",
+            "La carte n'est pas valable.",
+            "La carte n’est plus valable.",
+            "La carte est plus que valable.",
+        ),
+    ],
+)
+def test_no_longer_negates_and_no_more_than_bounds(
+    query: str, reference: str, right: str, wrong: str
+) -> None:
+    limit = CALIBRATED_THRESHOLDS["answer_correctness"]
+    found = [values(query, each, reference, reference)["answer_correctness"] for each in (right, wrong)]
+    assert found[0] >= limit > found[1]
 
 
 @pytest.mark.parametrize(

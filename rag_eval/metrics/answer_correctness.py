@@ -10,7 +10,7 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
-from rag_eval.metrics.offline.asking import NEGATING, beginning_yes_or_no, unspaced_yes_or_no
+from rag_eval.metrics.offline.asking import NEGATING, beginning_yes_or_no, unspaced_yes_or_no, with_no_more
 from rag_eval.metrics.offline.brief import (
     carrying,
     certain,
@@ -157,6 +157,13 @@ _MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 _WRONG_FACTOR = 0.4
 """What is left if the response has none of the numbers of a short reference, names another person, takes another option
 of the query, or negates the reference."""
+_MORE_OR_LESS = frozenset(
+    stems_of("""
+        more longer later less fewer earlier older younger mehr länger weniger später plus moins más menos più meno mais
+        meer langer minder
+    """)
+)
+"""Stems of what a negation makes a bound or "no longer" of."""
 _KEY_SHARE = 0.5
 """What a response is worth that has the numbers of a short reference, or the names, as the query asks for either."""
 YES_OR_NO_SHARE = 0.5
@@ -252,9 +259,9 @@ def _of_words(reference: Reading, response: Reading, query: str) -> tuple[float,
     if same := _in_asked_powers(reference, response, query):
         equal, is_other = equal | same, False
     given = given | equal if equal else given
-    opposite = opposite_numbers(response, (reference,), query, all_answer=True) | other_codes(
-        response.text, (reference.text,)
-    )
+    opposite = opposite_numbers(
+        response, (reference,), query, small_stems(query), all_answer=True
+    ) | other_codes(response.text, (reference.text,))
     given = given - opposite if opposite else given
     found = find_similar(wanted, given)
     value = found.share_beside(asked, ASKED_IN_SHORT)
@@ -348,12 +355,20 @@ def _negated(text: Reading) -> set[str]:
     """The words behind a negation, or before one at the end; a no at the beginning answers, and negates none."""
     if beginning_yes_or_no(text.text)[0] is False:
         text = read_claim(beginning_yes_or_no(text.text)[1]).whole
-    places = [place for place, word in enumerate(text.content) if word in NEGATING or word == NEGATION]
-    return {
-        word
-        for place in places
-        for word in text.content[place + 1 : place + 2] or text.content[place - 1 : place]
-    }
+    content = with_no_more(text.content)
+    places = [place for place, word in enumerate(content) if word in NEGATING or word == NEGATION]
+    has_bound = bool(places) and not _MORE_OR_LESS.isdisjoint(stems_of(text.text))
+    return {word for place in places for word in _words_negated(content, place, has_bound)}
+
+
+def _words_negated(content: Sequence[str], place: int, has_bound: bool) -> Sequence[str]:
+    """The word behind a negation, or before one at the end: "open" of "no longer open", none of "no more than 12"."""
+    behind = [word for word in content[place + 1 : place + 3] if not (has_bound and word in _MORE_OR_LESS)][
+        :1
+    ]
+    if has_bound and behind and behind[0][0].isdigit():
+        return ()
+    return behind or content[place - 1 : place]
 
 
 def _lacks_number(

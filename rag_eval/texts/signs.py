@@ -27,13 +27,18 @@ _Signs = Mapping[str, AbstractSet[_Sign]]
 
 
 def opposite_numbers(
-    text: Reading, others: Sequence[Reading], query: str, *, all_answer: bool = False
+    text: Reading,
+    others: Sequence[Reading],
+    query: str,
+    small: AbstractSet[str] = frozenset(),
+    *,
+    all_answer: bool = False,
 ) -> AbstractSet[str]:
     """Numbers of a text with the opposite sign, or with the opposite bound or direction, in the others.
 
-    The text answers the query, and the others may do so as well.
+    The text answers the query, and the others may do so as well. `small` are stems of words that say nothing.
     """
-    bounds = _opposite_bounds(text, others, query, query if all_answer else "")
+    bounds = _opposite_bounds(text, others, query, query if all_answer else "", small)
     return bounds | _opposite_signs(text, others, query)
 
 
@@ -57,7 +62,7 @@ def _opposite_signs(text: Reading, others: Sequence[Reading], query: str) -> Abs
 
 
 def _opposite_bounds(
-    text: Reading, others: Sequence[Reading], query: str, query_of_others: str
+    text: Reading, others: Sequence[Reading], query: str, query_of_others: str, small: AbstractSet[str]
 ) -> frozenset[str]:
     """Numbers that a text bounds or changes in one direction, and the others in the opposite one only.
 
@@ -68,43 +73,56 @@ def _opposite_bounds(
     if len(text.text) > _SHORT and sum([len(each.text) for each in others]) > _MOST_CHARACTERS:
         return frozenset()
     shared = {number for number in numbers(text.stems) if any(number in each.stems for each in others)}
-    own = _directions((text,), query, shared) if shared else {}
+    told: set[str] = set()
+    own = _directions((text,), query, shared, told) if shared else {}
     wanted = {
         number: {(_OTHER_WAY[way], turning) for way, turning in said}
         for number, said in own.items()
         if len(said) == 1 and all(way for way, _ in said)
     }
-    if not wanted or not _says_nothing_else(text, others, query):
+    if not wanted or not _says_nothing_else(text, others, query, told | small):
         return frozenset()
-    theirs = _directions(others, query_of_others, wanted.keys())
+    theirs = _directions(others, query_of_others, wanted.keys(), set())
     return frozenset(number for number, said in wanted.items() if theirs.get(number) == said)
 
 
-def _says_nothing_else(text: Reading, others: Sequence[Reading], query: str) -> bool:
-    """Whether all words of a text but its bounds are in the others, or in the query.
+def _says_nothing_else(
+    text: Reading, others: Sequence[Reading], query: str, besides: AbstractSet[str]
+) -> bool:
+    """Whether all words of a text but its bounds, and those `besides`, are in the others, or in the query.
 
     Another word may turn the bound: "Under 16 they are denied entry" says what "Over 16 they are admitted" says.
     """
-    known = _OF_BOUNDS.union(stems_of(query), *(each.stems for each in others))
+    known = _OF_BOUNDS.union(besides, stems_of(query), *(each.stems for each in others))
     return known.issuperset(text.stems)
 
 
 def _directions(
-    readings: Iterable[Reading], query: str, wanted: AbstractSet[str]
+    readings: Iterable[Reading], query: str, wanted: AbstractSet[str], told: set[str]
 ) -> Mapping[str, AbstractSet[tuple[str, AbstractSet[str]]]]:
-    """By number: its directions, empty where it has none, and what words of the sentence or the query turn them."""
+    """By number: its directions, empty where it has none, and what words of the sentence or the query turn them.
+
+    `told` receives the stems of what tells the directions.
+    """
     found: dict[str, set[tuple[str, AbstractSet[str]]]] = {}
     spelled = [word for word, digits in NUMBER_WORDS.items() if digits in wanted]
     for normal in [normalise(each.text) for each in readings if not wanted.isdisjoint(each.stems)]:
         pattern = _BOUNDED if any(word in normal for word in spelled) else _BOUNDED_DIGITS
         for match in pattern.finditer(normal):
-            number = canonical_number(stem(match["n"]))
-            number = one_amount((number, stem(match["power"])))[0] if match["power"] else number
+            number = _value(normal, match)
             if number in wanted:
                 way, start, end = _direction(normal, match)
                 turning = _TURNING.findall(_around(normal, start, end) + normalise(query)) if way else ()
+                told.update(stems_of(normal[start:end]) if way else ())
                 found.setdefault(number, set()).add((way, frozenset(turning)))
     return found
+
+
+def _value(text: str, match: re.Match[str]) -> str:
+    """The number in normal form, with the power of ten behind it: "12000000" of "12 million"."""
+    number = canonical_number(stem(match["n"]))
+    power = _POWER.match(text, match.end("n"))
+    return one_amount((number, stem(normalise(power[1]))))[0] if power else number
 
 
 def _around(text: str, start: int, end: int) -> str:
@@ -117,7 +135,7 @@ def _direction(normal: str, number: re.Match[str]) -> tuple[str, int, int]:
     """The direction of a number, empty if it has none, with what negates it; and where it all begins and ends."""
     start, end = number.span()
     before = _BOUND_BEFORE.search(normal, max(0, start - _FAR), start)
-    found = before or _BOUND_BEHIND.match(normal, end)
+    found = before or _BOUND_BEHIND.match(normal, end) or _CHANGE_BEHIND.match(normal, end)
     if found is None or _AHEAD.match(normal, end):
         return "", start, end
     way = next(name for name, words_ in found.groupdict().items() if words_ and name != "negated")
@@ -140,7 +158,7 @@ def restated_signs(text: Reading, others: Sequence[Reading]) -> AbstractSet[str]
 def _below(texts: tuple[str, ...]) -> AbstractSet[str]:
     """Numbers that may be below zero in these texts."""
     return frozenset(
-        canonical_number(match["n"])
+        _value(text, match)
         for text in texts
         for pattern in _patterns(text)
         for match in pattern.finditer(text)
@@ -163,7 +181,7 @@ def _signs(readings: Iterable[Reading], wanted: AbstractSet[str]) -> _Signs:
     for reading in readings if wanted else ():
         text, first_line = reading.text, -1
         for match in _numbers(text):
-            number = canonical_number(match[0])
+            number = _value(text, match)
             if number in wanted:
                 first_line = _first_line(text) if first_line < 0 else first_line
                 found[number] = found.get(number, frozenset()) | {_sign(text, match, first_line)}
@@ -206,7 +224,7 @@ def _is_no_sign(text: str, start: int, first_line: int) -> bool:
 def _with_direction(text: str, wanted: AbstractSet[str]) -> Iterator[str]:
     """Those of the numbers that have a word near them that makes them less than nothing, but for that of their sign."""
     for match in _numbers(text):
-        number = canonical_number(match[0])
+        number = _value(text, match)
         if number in wanted:
             before = _sign_before(text, match.start())
             start, end = before.start() if before else match.start(), match.end()
@@ -235,7 +253,7 @@ _BULLET = re.compile(r"^[ \t]*[-−–*•]", re.MULTILINE)
 _FIRST_LINE = re.compile(r"\s*+[^\n]*+")
 _DIGITS = r"\d++(?:[.,]\d++)*+"
 _DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"\d(?:\d*+(?:[.,]\d++)*+)")
+_NUMBER = re.compile(r"(?P<n>\d(?:\d*+(?:[.,]\d++)*+))")
 _REST = (".", ",")
 _MONEY = r"(?:[€$£¥₹]\s?|(?<![^\W\d_])(?:EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|US[$])\s?)?"
 _SIGN_BEFORE = re.compile(
@@ -257,15 +275,19 @@ _AMOUNT_OR_LEAST = re.compile(
 )
 """What stands before a hyphen of a range, or before "moins" of "au moins"."""
 _FALLING = re.compile(
-    r"\b(?:fall|fell|drop|declin|decreas|down|loss|lost|lose|losing|lower|less|reduc|discount|off\b|sav|cheaper|below"
-    r"|under|negativ|minus|debt|owe|deficit|overdr|shr[aiu]nk|sank|sink|slip|cut|slump|plung|contracted|dip|worse|miss"
-    r"|sinkt|gesunk|fiel|gefall|fällt|rückg|zurück|verl[uo]|abn|abgen|wenig|rabatt|nachl|ermäß|unter|schuld|soll\b"
-    r"|defizit|reduz|senk|gesenk|günst|billig|minder|kälter|frost"
-    r"|baiss|chut|recul|diminu|per[dt]|rédu|remis|rabais|sous|dett|défici|inféri|négati|découv|moins"
+    r"[%€$£]\s?off\b|\b(?:(?:percent|dollars|euros|pounds|much|taken|knocked)\soff\b"
+    r"|fall|fell|drop|declin|decreas|down(?!load|town|stream)|loss|lost|lose|losing|lower(?!\s(?:limit|bound))|less|reduc"
+    r"|discount|save[sd]?\b|saving\b|savings\b(?!\s(?:account|bank|book|plan|rate))|cheaper|below|under(?:\b|perf|sh)"
+    r"|negativ|minus|debt|owe|deficit|overdr|shr[aiu]nk|sank|sink|slip|cuts?\b|slump|plung|contracted|dip(?:s|p\w+)?\b"
+    r"|worse|miss(?:ed|es)?\b"
+    r"|sinkt|gesunk|fiel|gefall|fällt|rückgang|rückgäng(?!ig)|zurück|verl[uo]|abn|abgen|wenig|rabatt|nachl|ermäß"
+    r"|unter(?:\b|halb|schr)|schuld|im\ssoll\b|defizit|reduz|senk|gesenk|günst|billig|minder(?!j)|kälter|frost"
+    r"|baiss|chut|recul|diminu|perd|perte|rédu|remis|rabais|sous\b|dett|défici|inféri|négati|découvert|moins"
     r"|ca[íye]|baj|descen|dismin|pérd|descuent|déficit|deud|rebaj|menor|menos|debajo"
-    r"|cal[oai]|scen|scont|riduz|sotto|debit|meno|queda|cai|desc|abaix|preju|dívid|negat"
-    r"|da(?:al|len|ling)|gedaald|korting|verlies|onder|laag|lager|tekort"
-    r"|spad|strat|zniż|rabat|poniż|mniej|obniż|ujemn|pokles|sleva|ztrát"
+    r"|cal(?:[oai]|ano|at[oaei]|are)\b|scend|sces[oaei]|scont|riduz|sotto\b|debit(?!\scard)|meno"
+    r"|queda|cai(?!x)|desce|desci[ad]|descont|abaix|prejuí|dívid|negat"
+    r"|da(?:al|len|ling)|gedaald|korting|verlies|onder\b|laag|lager\sdan|tekort"
+    r"|spad|strat[aęyą]\b|zniż|rabat|poniż|mniej|obniż|ujemn|pokles|sleva|ztrát"
     r"|упа|сниж|сниз|пад|скид|убы|минус|ниже|долг|меньш|поте|сокра"
     r"|düş|azal|indirim|zarar|kayıp|eksi|altında|giảm|âm\b|lỗ|thấp|turun|rugi|diskon|bawah"
     r"|sjunk|minsk|förlust|fald|tab\b|underskud|nedgang|tap\b)"
@@ -275,12 +297,13 @@ _FALLING = re.compile(
 )
 """Beginnings of words after which a number may be a loss, though it has no sign."""
 _SENTENCE_END = re.compile(r"(?<!\bmax)(?<!\bmin)[.!?;](?=\s)|[。！？।؟\n]")
-_POWER = (
-    r"(?:\s(?P<power>(?:hundred|thousand|million|billion|hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b))?"
+_POWER = re.compile(
+    r"\s(hundred|thousand|million|billion|hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b", re.IGNORECASE
 )
-_BOUNDED_DIGITS = re.compile(rf"(?P<n>\d(?<![\w.,-]\d)(?:\d*+(?:[.,]\d++)*+)){_POWER}")
+"""A power of ten behind a number."""
+_BOUNDED_DIGITS = re.compile(rf"(?P<n>\d(?<![\w.,-]\d)(?:\d*+(?:[.,]\d++)*+))(?:{_POWER.pattern})?")
 """Begins with what is searched fastest."""
-_BOUNDED = re.compile(rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b){_POWER}")
+_BOUNDED = re.compile(rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b)(?:{_POWER.pattern})?")
 """A number in digits or words, with its power of ten."""
 _OTHER_WAY = {"less": "more", "more": "less", "down": "up", "up": "down"}
 _LESS = (
@@ -335,6 +358,13 @@ _BOUND_BEHIND = re.compile(
     "(?P<less>less|fewer|younger|under|below|lower|shorter|weniger|junger|darunter|moins|menos|menores)"
     "|(?P<more>more|older|over|above|up|upwards?|higher|longer|greater|mehr|alter|daruber|plus|mas|mayores))"
     r"(?!\w|\s(?:\d|to\b|or\s(?:less|more)|oder\s(?:weniger|mehr)|o\s(?:menos|mas)|ou\s(?:moins|plus)))"
+)
+_CHANGE_BEHIND = re.compile(
+    r"(?:\s?(?:[%€$£¥]|[a-z°]+)){0,2}?\s(?:"
+    "(?P<down>drop|decrease|decline|reduction|lower|gesunken|gefallen|zuruckgegangen|geschrumpft|verringert|reduziert"
+    "|gesenkt|abgenommen|niedriger|inferieure?s?|inferior(?:es)?)"
+    "|(?P<up>rise|increase|growth|higher|gestiegen|gewachsen|erhoht|zugenommen|gesteigert|hoher|superieure?s?"
+    r"|superior(?:es)?))(?!\w|\s(?:than|als|qu|a|au)(?!\w))"
 )
 _AHEAD = re.compile(
     r"(?: \S+){1,2}? (?:before|prior|ahead|in advance|earlier|vor|vorher|zuvor|avant|a l'avance|antes)(?!\w)"

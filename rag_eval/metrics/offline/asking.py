@@ -261,6 +261,19 @@ NEGATING = frozenset(
     """)
 )
 """Negations of other languages than English, in normal form."""
+
+
+def with_no_more(given: Sequence[str]) -> Sequence[str]:
+    """The words or stems of a text, with the French "plus" behind "ne" and a verb as the negation that it is there."""
+    if "plus" not in given or _NE.isdisjoint(given):
+        return given
+    return [
+        "pas" if word == "plus" and not _NE.isdisjoint(given[max(0, place - 3) : place]) else word
+        for place, word in enumerate(given)
+    ]
+
+
+_NE = frozenset(("n", "ne"))
 PERMITTING = frozenset(
     map(stem, words("allowed permitted possible erlaubt gestattet möglich permis possible permitido posible"))
 )

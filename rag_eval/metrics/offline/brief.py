@@ -34,6 +34,7 @@ from rag_eval.metrics.offline.asking import (
     small_words_of,
     unspaced_yes_or_no,
     wants_yes_or_no,
+    with_no_more,
 )
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood, sentences_in
 from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
@@ -502,7 +503,7 @@ def _clause_negates(clause: str, query: str, asked: AbstractSet[str]) -> bool:
     """
     asking, small_words = _words_of_query(query)
     small = ((STOP_WORDS | small_words) - NEGATING) | WITHOUT.intersection(asking)
-    own = [word for word in words(clause) if word not in small]
+    own = [word for word in with_no_more(words(clause)) if word not in small]
     if any(word in FORBIDDING and stem(word) not in asked for word in own):
         return True
     is_open = not asked.isdisjoint(OPEN)

@@ -189,7 +189,7 @@ def _in_asked_powers(claim: Reading, evidence: Sequence[Reading], query: str) ->
 def _different(claim: Reading, evidence: Sequence[Reading], query: str) -> AbstractSet[str]:
     """Stems of numbers and codes that the evidence has, but with another sign, bound or unit, or other letters."""
     others = [each.text for each in evidence]
-    own = opposite_numbers(claim, evidence, query) | other_codes(claim.text, others)
+    own = opposite_numbers(claim, evidence, query, small_stems(query)) | other_codes(claim.text, others)
     if not is_brief(claim.text):
         return own
     own |= _other_option(claim, others, query)
