@@ -35,6 +35,7 @@ from rag_eval.tables.chunking import (
         ('[["one", "two"], "three"]', ("one", "two", "three")),
         ('[{"text": "one", "score": 0.9}, {"content": "two"}]', ("one", "two")),
         ('[{"page_content": "one"}, {"chunk": "two"}, {"body": "three"}]', ("one", "two", "three")),
+        ('[{"pageContent": "one", "metadata": {"loc": 1}}]', ("one",)),
         ('[{"body": "last", "text": "first"}]', ("first",)),
         ('[{"text": null, "body": "the first that is a text"}]', ("the first that is a text",)),
         ('["Straße", "\\u65e5本", "\\ud83d\\ude00"]', ("Straße", "日本", "😀")),

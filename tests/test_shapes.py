@@ -564,6 +564,30 @@ _TWO_LISTS = "(found: 'a.b', 'c.d'); keep one list"
 _NO_LIST = "a.json: expected a list of records"
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.jsonl"])
+def test_texts_that_are_json_strings_are_read_without_quotes_and_escapes(name: str, tmp_path: Path) -> None:
+    """As TruLens writes them; if some cell of a column is none, all of them stay as they are."""
+    texts = ['Four\nweeks, "or so"', "Straße 5", "\U0001f600", ""]
+    rows = [
+        [
+            json.dumps(f"Query {n}?"),
+            json.dumps(text) if text else "",
+            f'"said" {n}',
+            f'"said {n}"' if n else "x",
+        ]
+        for n, text in enumerate(texts)
+    ]
+    header = ["Query", "Bot_A", "Bot_B", "Bot_C"]
+    table = read_table(write_table(tmp_path / name, header, *rows))
+    assert [row.cases[0].query for row in table.rows] == [f"Query {n}?" for n in range(4)]
+    assert [row.cases[0].response for row in table.rows] == texts
+    assert [row.cases[1].response for row in table.rows] == [f'"said" {n}' for n in range(4)]
+    assert [row.cases[2].response for row in table.rows] == ["x", '"said 1"', '"said 2"', '"said 3"']
+    objects = [[json.dumps("Why?"), json.dumps(json.dumps({"answer": "So.", "context": ["c"]}))]] * 2
+    (case, *_) = read_table(write_table(tmp_path / name, ["input", "output"], *objects)).rows[0].cases
+    assert (case.query, case.response, case.chunks) == ("Why?", "So.", ("c",))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -265,7 +265,17 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_TEXT_KEYS = ("text", "content", "contents", "page_content", "chunk", "body", "passage", "document.content")
+_TEXT_KEYS = (
+    "text",
+    "content",
+    "contents",
+    "page_content",
+    "pageContent",
+    "chunk",
+    "body",
+    "passage",
+    "document.content",
+)
 _ID_KEYS = ("doc_id", "document_id", "id", "document.id")
 
 

@@ -410,7 +410,7 @@ def leaf_paths(tree: Tree, depth: int = 1) -> Iterator[tuple[str, ...]]:
         yield from ((name, *rest) for rest in leaf_paths(each, depth + 1))
 
 
-_TEXTS_OF_ONE = frozenset(("content", "text", "value", "page_content"))
+_TEXTS_OF_ONE = frozenset(("content", "text", "value", "page_content", "pageContent"))
 
 _OF_A_TEXT = frozenset(
     (
@@ -418,6 +418,7 @@ _OF_A_TEXT = frozenset(
         "text",
         "value",
         "page_content",
+        "pageContent",
         "role",
         "type",
         "speaker",

@@ -65,6 +65,7 @@ from rag_eval.tables.unfolding import (
     fields_of,
     unfolded,
     with_answers,
+    with_plain_texts,
     with_texts_in_fields,
     with_whole_contexts,
 )
@@ -198,6 +199,7 @@ def _read_once(how: _How, asked: Asked, on_row: Callable[[], None]) -> Table | M
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         is_given = header_row is not None or not number  # records have no row with headers
         last, header, opened = _whole_header(number, header, opened, asked, is_given=is_given)
+        opened = replace(opened, rows=with_plain_texts(opened.rows))
         opened, asked = _with_texts_of_objects(header, opened, asked)
         messages, header, opened, asked = _with_answers(place, header, opened, asked)
         header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
@@ -340,7 +342,7 @@ def _with_fields(
         return header, opened, asked
     form, header_row, last = given
     with open_sheet(path, opened.name or None, form, header_row) as again:
-        below = dropwhile(lambda row: row[0] <= last, again.rows)
+        below = with_plain_texts(dropwhile(lambda row: row[0] <= last, again.rows))
         odd: dict[int, Fields] = {}
         fields = fields_of(columns, header, below, texts | of_bots | parts, asked.named, odd)
     uses = {index: ColumnUse(column_letter(index), names[index], "") for index in columns}

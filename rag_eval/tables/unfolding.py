@@ -34,6 +34,7 @@ from rag_eval.tables.nested import flattened, structure
 from rag_eval.tables.remarks import OF_ERRORS, OF_MARKS, OF_STATES, Failures
 from rag_eval.tables.sheets import value_cell
 from rag_eval.tables.speakers import turns_of_text
+from rag_eval.texts.display import without_half_pairs
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
 
@@ -229,6 +230,37 @@ def _values(
             yield value_cell(values[path]) if path in values else ABSENT
         else:
             yield cell if texts.get(index) == path and not _is_nothing(cell) else ABSENT
+
+
+def with_plain_texts(rows: Rows) -> Rows:
+    """The rows with the texts that JSON strings stand for, in columns whose first cells are nothing else."""
+    first = list(islice(rows, _PEEKED))
+    columns = {index for _, cells in first for index, cell in enumerate(cells) if cell}
+    encoded = [
+        index for index in columns if all(_decoded(cell) is not None for cell in _cells_of(first, index))
+    ]
+    rows = chain(first, rows)
+    return _decode(rows, encoded) if encoded else rows
+
+
+def _cells_of(rows: Sequence[tuple[int, Sequence[Cell]]], index: int) -> Iterator[Cell]:
+    return (cell for _, cells in rows if (cell := cell_at(cells, index)))
+
+
+def _decode(rows: Rows, columns: Sequence[int]) -> Rows:
+    for number, cells in rows:
+        decoded = {index: text for index in columns if (text := _decoded(cell_at(cells, index))) is not None}
+        yield number, [decoded.get(index, cell) for index, cell in enumerate(cells)]
+
+
+def _decoded(cell: Cell) -> str | None:
+    """The text of a JSON string such as "Four\\nweeks."; None for other cells."""
+    if type(cell) is not str or len(cell) < len('""') or cell[0] != '"' or cell[-1] != '"':
+        return None
+    try:
+        return without_half_pairs(json.loads(cell))
+    except ValueError:
+        return None
 
 
 def with_texts_in_fields(rows: Rows, moved: Mapping[int, int]) -> Rows:
