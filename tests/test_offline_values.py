@@ -624,6 +624,43 @@ def test_whom_to_ask_behind_a_refusal_claims_nothing_without_a_number() -> None:
     assert score("faithfulness", f"{said} in room 12.").outcome is Outcome.SCORED
 
 
+NO_ANSWERS = (
+    "I don't know.",
+    "The documents do not say whether there is a branch in Lisbon.",
+    "Cannot be answered from the context.",
+    "Dazu habe ich keine Informationen.",
+    "Je ne trouve pas cette information.",
+)
+
+
+@pytest.mark.parametrize("reference", NO_ANSWERS)
+def test_a_response_declines_rightly_if_the_ground_truth_says_that_there_is_no_answer(reference: str) -> None:
+    """And the context need not contain an answer; a made-up one is as wrong as before."""
+    query, chunks = "Where in Lisbon is the branch?", ("Our branches are in Berlin, Hamburg and Vienna.",)
+    for response in ("I could not find any information about a branch in Lisbon.", "I don't know."):
+        found = {
+            metric: score(metric, response, query=query, reference=reference, chunks=chunks)
+            for metric in METRIC_LABELS
+        }
+        assert found["answer_correctness"].value == found["answer_relevancy"].value == 1
+        assert {name for name, each in found.items() if each.outcome is Outcome.NOT_APPLICABLE} == {
+            "faithfulness",
+            "context_precision",
+            "context_recall",
+        }
+    made_up = "The branch in Lisbon is at Rua Augusta 12."
+    assert value("answer_correctness", made_up, query=query, reference=reference, chunks=chunks) < 0.48
+    assert value("faithfulness", made_up, query=query, chunks=chunks) < 0.62
+
+
+@pytest.mark.parametrize("reference", ["None.", "In Rua Augusta 12.", "The branch is not in Lisbon."])
+def test_other_ground_truths_have_an_answer(reference: str) -> None:
+    query, chunks = "Where in Lisbon is the branch?", ("Our branches are in Berlin, Hamburg and Vienna.",)
+    assert value("answer_relevancy", "I don't know.", query=query, reference=reference, chunks=chunks) == 0
+    assert value("answer_correctness", "I don't know.", query=query, reference=reference, chunks=chunks) < 1
+    assert value("context_recall", "x", query=query, reference=reference, chunks=chunks) < 1
+
+
 @pytest.mark.parametrize(
     ("text", "declines"),
     [

@@ -9,11 +9,21 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
-from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
+from rag_eval.metrics.metric import (
+    APART,
+    DECLINES,
+    NO_ANSWER,
+    NO_REFERENCE,
+    REPEATS,
+    Metric,
+    MetricInfo,
+    left_out_evidence,
+)
 from rag_eval.metrics.offline.asking import NEGATING, beginning_yes_or_no, unspaced_yes_or_no, with_no_more
 from rag_eval.metrics.offline.brief import (
     carrying,
     certain,
+    declines_rightly,
     given_names,
     names_another,
     small_stems,
@@ -181,13 +191,17 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
     def alike(self, case: Case) -> tuple[str, str] | None:
         reference = case.reference or ""
         answer = _answer(without_named_sources(case, reference=reference))
-        return (reference, answer) if answer and not _polar(reference, answer, case.query) else None
+        settles = not answer or declines_rightly(answer, case) or _polar(reference, answer, case.query)
+        return None if settles else (reference, answer)
 
     async def judge(self, case: Case) -> Score:
         case = without_named_sources(case, reference=case.reference or "")
         answer = _answer(case)
         if not answer:
             return Score.scored(self.name, 0.0, REPEATS)
+        if declines_rightly(answer, case):
+            seen = Evidence("reference", case.reference or "", "found", True, DECLINES)
+            return Score.scored(self.name, 1.0, NO_ANSWER, evidence=(seen,))
         if polar := _polar(case.reference or "", answer, case.query):
             return polar
         reference, response = read_claim(case.reference or "").whole, read_claim(answer).whole

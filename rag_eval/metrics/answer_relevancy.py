@@ -11,10 +11,11 @@ from rag_eval.judge.calls import Call, Message, room_for, with_history
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
-from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
+from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, NO_ANSWER, REPEATS, Metric, MetricInfo
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import (
     carrying,
+    declines_rightly,
     is_brief,
     reaching,
     says_not_given,
@@ -161,7 +162,11 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         answer = without_echo(case.response, case.query)
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
-        if stance(answer, case.query) or _worthless(response, said, case) in _SAYS_NOTHING:
+        if (
+            declines_rightly(answer, case)
+            or stance(answer, case.query)
+            or _worthless(response, said, case) in _SAYS_NOTHING
+        ):
             return None
         is_short = _is_short(answer, said, case.query)
         return None if is_short and case.chunks else (case.query, answer)
@@ -172,6 +177,8 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             return Score.not_applicable(self.name, "the query contains no words")
         case = without_named_sources(case)
         answer = without_echo(case.response, case.query)
+        if declines_rightly(answer, case):
+            return Score.scored(self.name, 1.0, NO_ANSWER)
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
         polar = stance(answer, case.query)

@@ -10,8 +10,8 @@ from rag_eval.judge.calls import Call, gather, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
-from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
-from rag_eval.metrics.offline.brief import SHORT, in_short
+from rag_eval.metrics.metric import NO_ANSWER, NO_CONTEXT, Metric, MetricInfo
+from rag_eval.metrics.offline.brief import SHORT, has_no_answer, in_short
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
@@ -91,6 +91,8 @@ class _OfflineContextPrecision(_ContextPrecision):
         case = without_named_sources(case)
         target = case.reference or without_echo(case.response, case.query) or case.response
         chunks = case.chunks or ()
+        if has_no_answer(case.reference, case.query, chunks):
+            return Score.not_applicable(self.name, NO_ANSWER)
         return _score(self.name, case.query, in_short(target, case.query, chunks), chunks)
 
 

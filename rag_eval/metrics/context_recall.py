@@ -10,6 +10,7 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
 from rag_eval.metrics.metric import (
+    NO_ANSWER,
     NO_CONTEXT,
     NO_REFERENCE,
     Metric,
@@ -17,6 +18,7 @@ from rag_eval.metrics.metric import (
     left_out_evidence,
     share_favourable,
 )
+from rag_eval.metrics.offline.brief import has_no_answer
 from rag_eval.metrics.offline.support import support
 from rag_eval.metrics.omissions import fuller_reply, once_each, unclassified_sentences
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -87,6 +89,8 @@ class _OfflineContextRecall(_ContextRecall):
     )
 
     async def judge(self, case: Case) -> Score:
+        if has_no_answer(case.reference, case.query, case.chunks or ()):
+            return Score.not_applicable(self.name, NO_ANSWER)
         return _score(self.name, case.query, case.reference or "", case.chunks or ())
 
 

@@ -15,14 +15,12 @@ from rag_eval.metrics.metric import (
     left_out_evidence,
     share_favourable,
 )
-from rag_eval.metrics.offline.brief import says_not_given
+from rag_eval.metrics.offline.brief import only_declines
 from rag_eval.metrics.offline.echo import without_echo, without_named_sources
-from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere
-from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.words import has_words, read, read_claim, sentences
+from rag_eval.texts.words import has_words, read, sentences
 
 
 class _Faithfulness(Metric):
@@ -96,10 +94,6 @@ async def statements_of(case: Case, answer: str) -> tuple[list[str], Sequence[st
     return [statement for statement in reply.statements if statement.strip()], left_out
 
 
-_MOST_WORDS_OF_A_MERE_REFUSAL = 16
-"""Content words; a longer one mostly says something of the matter as well."""
-
-
 class _OfflineFaithfulness(_Faithfulness):
     explanation: ClassVar[str] = (
         "Share of the response's content words (2/3) and adjacent word pairs (1/3) that the chunks contain. Lower for "
@@ -114,12 +108,7 @@ class _OfflineFaithfulness(_Faithfulness):
         answer = without_echo(case.response, case.query)
         if not answer:
             return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
-        claim = read_claim(answer)
-        content, most = claim.whole.content, _MOST_WORDS_OF_A_MERE_REFUSAL
-        is_short = len(content) <= 4 * most and count_words(content) <= most  # told fast of a long one
-        claims = [one for one in claim.sentences if not refers_elsewhere(one)] if is_short else []
-        others = case.chunks or (), case.reference or ""
-        if claims and all(is_refusal(one) or says_not_given(one, case.query, *others) for one in claims):
+        if only_declines(answer, case.query, case.chunks or (), case.reference or ""):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         stated = read(case.query).stems
         found = support(answer, case.chunks or (), stated, case.query, is_response=True)

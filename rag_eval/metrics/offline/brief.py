@@ -38,8 +38,10 @@ from rag_eval.metrics.offline.asking import (
 )
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood, sentences_in
 from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
+from rag_eval.metrics.offline.refusal import is_refusal, refers_elsewhere
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import PREFIX, find_similar, query_stems
+from rag_eval.records import Case
 from rag_eval.texts.amounts import may_have_amount, restated
 from rag_eval.texts.quantities import MONTHS, WEEKDAYS
 from rag_eval.texts.words import (
@@ -227,6 +229,34 @@ def says_not_given(response: Reading, query: str, chunks: Iterable[str], referen
         return False
     likely = [one for chunk in chunks for one in sentences_in(chunk) if 2 * len(own & one.stems) >= len(own)]
     return not any(_DENIAL.search(normalise(text)) for text in (reference, *(one.text for one in likely)))
+
+
+def only_declines(text: str, query: str, chunks: Iterable[str], reference: str = "") -> bool:
+    """Whether a short text does nothing but decline to answer, or tell whom else to ask."""
+    claim = read_claim(text)
+    content = claim.whole.content
+    if (
+        len(content) > 4 * _MOST_WORDS_OF_A_MERE_REFUSAL
+        or count_words(content) > _MOST_WORDS_OF_A_MERE_REFUSAL
+    ):
+        return False
+    said = [one for one in claim.sentences if not refers_elsewhere(one)]
+    return bool(said) and all(
+        is_refusal(one) or says_not_given(one, query, chunks, reference) for one in said
+    )
+
+
+def has_no_answer(reference: str | None, query: str, chunks: Iterable[str]) -> bool:
+    """Whether a ground truth says that there is no answer: "The documents do not tell.", but not "None."."""
+    stems = read_claim(reference or "").whole.stems
+    return not stems <= {NEGATION} and only_declines(reference or "", query, chunks)
+
+
+def declines_rightly(answer: str, case: Case) -> bool:
+    """Whether a response declines to answer a query to which the ground truth says that there is no answer."""
+    response = read_claim(answer).whole
+    declines = is_refusal(response) or says_not_given(response, case.query, (), "")
+    return declines and has_no_answer(case.reference, case.query, case.chunks or ())
 
 
 def names_another(text: str, reference: str, query: str) -> bool:
@@ -546,6 +576,8 @@ _PRONOUNS = frozenset(
     words("it they he she this these those er sie es diese dieser dieses il elle ils elles ce cela")
 )
 """At the beginning of a sentence, which then goes on about what the one before it is about."""
+_MOST_WORDS_OF_A_MERE_REFUSAL = 16
+"""Content words; a longer one mostly says something of the matter as well."""
 _MOST_UNASKED = 0.5
 """A text that has more of a query for yes or no answers it, without saying yes or no."""
 _OPENING = frozenset(map(stem, OPENING_YES_OR_NO))
