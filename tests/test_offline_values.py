@@ -685,6 +685,28 @@ def test_other_ground_truths_have_an_answer(reference: str) -> None:
         ("This is not covered in the documents I have.", True),
         ("Dazu habe ich keine Informationen.", True),
         ("n/a", True),
+        ("I'm sorry to hear that. Please e-mail photos of the parcel within 48 hours.", False),
+        ("I'm sorry, but underwear cannot be returned.", False),
+        ("I'm afraid the offer has expired.", False),
+        ("I apologize for the inconvenience. Refunds take 5 working days.", False),
+        ("Sorry, we are closed on Sundays.", False),
+        ("Es tut mir leid, Unterwäsche kann nicht zurückgegeben werden.", False),
+        ("Leider gibt es keine Ermäßigung.", False),
+        ("Désolé, nous sommes fermés le dimanche.", False),
+        ("Lo siento, la ropa interior no se puede devolver.", False),
+        ("Mi dispiace, il negozio è chiuso la domenica.", False),
+        ("Lamento, a loja está fechada.", False),
+        ("Helaas is de winkel gesloten.", False),
+        ("Przykro mi, sklep jest zamknięty.", False),
+        ("К сожалению, магазин закрыт.", False),
+        ("I'm sorry, that is outside my scope.", True),
+        ("I'm sorry, but your question is not covered.", True),
+        ("Sorry, we have no information on that.", True),
+        ("Sorry.", True),
+        ("Leider liegen mir dazu keine Informationen vor.", True),
+        ("Leider gibt es dazu keine Angaben.", True),
+        ("Leider geht das aus dem Text nicht hervor.", True),
+        ("Lo siento.", True),
         ("None.", True),
         ("None of them fell", False),
         ("Nobody knows", False),
@@ -692,6 +714,20 @@ def test_other_ground_truths_have_an_answer(reference: str) -> None:
 )
 def test_a_refusal_is_near_the_beginning_and_not_followed_by_an_answer(text: str, declines: bool) -> None:
     assert is_refusal(read(text)) is declines
+
+
+@pytest.mark.parametrize("reference", ["No.", "No, underwear cannot be returned.", "None."])
+def test_the_negation_of_a_refusal_is_not_that_of_a_ground_truth(reference: str) -> None:
+    query, chunks = "Can I return underwear?", ("For hygiene reasons, underwear cannot be returned.",)
+    for response in ("I don't know.", "I could not find information about this."):
+        assert value("answer_correctness", response, query=query, reference=reference, chunks=chunks) <= 0.4
+    for response in (
+        "I'm sorry, no.",
+        "I'm afraid that is not possible.",
+        "Sorry, underwear cannot be returned.",
+    ):
+        for metric in ("answer_correctness", "faithfulness", "answer_relevancy"):
+            assert value(metric, response, query=query, reference=reference, chunks=chunks) > 0.65
 
 
 @pytest.mark.parametrize(

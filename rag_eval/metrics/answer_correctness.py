@@ -26,6 +26,7 @@ from rag_eval.metrics.offline.brief import (
     declines_rightly,
     given_names,
     names_another,
+    only_declines,
     small_stems,
     stance,
 )
@@ -220,6 +221,12 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
             balance, extra = _balance(reference, response, share)
             value = lenient((1 - textual) * value + textual * balance, length)
             evidence.append(_response_evidence(response, extra))
+        if (
+            value
+            and not response.stems <= {NEGATION}
+            and only_declines(answer, case.query, case.chunks or ())
+        ):
+            value *= _WRONG_FACTOR  # the "not" of "I do not know" is not that of "No."
         return Score.scored(self.name, value, evidence=tuple(evidence))
 
     def _compare_every_word(self, reference: Reading, response: Reading, apart: str) -> Score:

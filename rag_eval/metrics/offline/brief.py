@@ -412,6 +412,7 @@ def stance(text: str, query: str) -> Stance | None:
         return None
     if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
         return Stance(affirms, is_bare=True, is_word=True)
+    text = _APOLOGY.sub("", text)
     affirms, rest = beginning_stance(text)
     if affirms is not None:
         content = _content(words(rest), query) - COURTESY if is_brief(rest) else None
@@ -561,6 +562,12 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
     return negates_unspaced(clause) != has_opposite(clause, " ".join(pairs))
 
 
+_APOLOGY = re.compile(
+    r"\A\s*(?:(?:i['’]?m|i am|we['’]?re|we are) (?:so |very )?(?:sorry|afraid)|sorry|(?:es )?tut mir leid"
+    r"|(?:je suis )?désolée?|lo siento)[,:;.!]?\s+(?:but |aber |mais |pero )?(?=\S)",
+    re.IGNORECASE,
+)
+"""Before a yes or no: "I'm sorry, but no."."""
 _BETWEEN_CLAUSES = re.compile(
     r"[,;:–—]\s+(?:(?:and|but|so|und|aber|et|mais|y|pero)\s)?"
     r"|\s(?:and|but|so|yet|while|whereas|although|though|und|aber|doch|während|obwohl|et|mais|donc|y|pero)\s",

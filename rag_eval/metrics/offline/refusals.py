@@ -17,6 +17,14 @@ _FEW = r"(?:[\w'’]+ ){0,4}?"
 """Up to four words between the words that matter."""
 
 
+def of_speaker(words_of_speaker: str) -> str:
+    """Behind an apology: the rest of its sentence is about the speaker or the question, or nothing follows.
+
+    "I'm sorry, that is beyond my scope." declines, "I'm sorry, we are closed." and "Sorry for the delay." do not.
+    """
+    return rf"(?:(?=[^.!?\n]*\b(?:{words_of_speaker})\b)|(?=[\s.,!]*$))"
+
+
 class _Refusals(NamedTuple):
     """One language."""
 
@@ -31,8 +39,10 @@ SPACED = {
             rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:kann|konnte|weiss) ich {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"habe ich {_FEW}keine (?:informationen|angaben|daten|antwort|auskunft)\b",
-            r"(?:es )?tut mir (?:sehr )?leid",
-            rf"leider (?:kann|konnte|habe|weiss|finde|enthalt|enthalten|liegen|gibt|geht) {_FEW}\w+",
+            rf"(?:es )?tut mir (?:sehr )?leid{of_speaker('ich|mir|mein[a-z]*|frage|anfrage|thema')}",
+            rf"leider (?:(?:kann|konnte|habe|weiss|finde) ich|enthalt|enthalten|liegen) {_FEW}\w+",
+            r"leider geht (?:das |es )?(?:aus|daraus)\b",
+            rf"leider gibt es {_FEW}keine (?:informationen|angaben|daten|hinweise|antwort)\b",
             rf"(?:kontext|text|dokument|abschnitt)(?:e?s|en?)? {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:quellen?|unterlagen) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"nicht (?:im|in|aus) {_FEW}(?:kontext|texte?|dokument\w*|quellen?|unterlagen|abschnitt) "
@@ -46,7 +56,7 @@ SPACED = {
         (
             rf"je ne (?:sais|peux|trouve|connais|dispose|suis) {_FEW}pas\b",
             rf"je n'(?:ai|arrive) {_FEW}(?:pas|aucune?)\b",
-            r"(?:je suis )?desolee?\b",
+            rf"(?:je suis )?desolee?\b{of_speaker('je|j|m[ae]|mon|question|sujet')}",
             rf"(?:contexte|texte|documents?|sources?|extraits?|passage) {_FEW}(?:ne|n')\s?{_FEW}(?:pas|aucune?)\b",
             rf"(?:n'est|ne sont|n'a|n'ont) pas {_FEW}(?:mention|indiqu|precis|specifi|fourni|donn|trouv)\w* {_FEW}"
             rf"(?:dans|par) {_FEW}(?:contexte|texte|documents?|sources?|extraits?|passages?)\b",
@@ -60,7 +70,8 @@ SPACED = {
             r"no lo se\b",
             rf"no (?:puedo|pude|tengo|dispongo|encuentro|encontre|conozco|se) {_FEW}"
             r"(?:responder|contestar|informacion|datos|respuesta|determinar|decir|la respuesta|encontrar|cual|que)",
-            r"(?:lo siento|lamento|disculpe)\b",
+            r"(?:lo siento|lamento|disculpe)\b"
+            + of_speaker("puedo|pude|poder|tengo|dispongo|encuentro|encontre|conozco|mi|pregunta|tema"),
             rf"(?:contexto|texto|documentos?|fuentes?|pasaje|fragmento) {_FEW}no {_FEW}"
             r"(?:mencionan?|contienen?|indican?|especifican?|proporcionan?|dicen?|incluyen?|informa)",
             r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) (?:suficiente )?(?:informacion|datos)",
@@ -76,7 +87,8 @@ SPACED = {
             r"non (?:lo )?so\b",
             rf"non (?:posso|sono in grado|riesco|ho|trovo|dispongo) {_FEW}"
             r"(?:rispondere|informazioni|dati|risposta|determinare|trovare|dire)",
-            r"mi dispiace|sono spiacente",
+            r"(?:mi dispiace|sono spiacente)\b"
+            + of_speaker("posso|ho|so|riesco|trovo|dispongo|mi[oa]|domanda|argomento"),
             rf"(?:contesto|testo|documenti|documento|fonti|fonte|brano) {_FEW}non {_FEW}"
             r"(?:menzionan?o?|contiene|contengono|indica|specifica|fornisc\w+|dice|include|informazioni)",
             rf"non (?:e|sono|viene|vengono) {_FEW}(?:menzionat|indicat|specificat|riportat)\w* {_FEW}"
@@ -90,7 +102,8 @@ SPACED = {
             r"(?:eu )?nao (?:o )?sei\b",
             rf"nao (?:posso|consigo|tenho|disponho|encontrei|encontro) {_FEW}"
             r"(?:responder|informacoes|informacao|dados|resposta|determinar|encontrar|dizer)",
-            r"(?:desculpe|lamento|sinto muito)\b",
+            r"(?:desculpe|lamento|sinto muito)\b"
+            + of_speaker("eu|sei|posso|tenho|consigo|encontrei|disponho|meu|minha|pergunta|tema"),
             rf"(?:contexto|texto|documentos?|fontes?|trecho) {_FEW}nao {_FEW}"
             r"(?:menciona|contem|indica|especifica|fornecem?|diz|inclui|informacoes|informacao)",
             rf"nao (?:e|sao|esta|estao|foi|foram) {_FEW}(?:mencionad|indicad|especificad|informad)\w* {_FEW}"
@@ -102,7 +115,7 @@ SPACED = {
         "niet geen helaas sorry spijt",
         (
             rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
-            r"(?:het )?spijt me|helaas (?:kan|heb|weet|bevat|staat|is)\b",
+            rf"(?:het )?spijt me\b{of_speaker('ik|mijn|vraag|onderwerp')}|helaas (?:(?:kan|heb|weet) ik|bevat|staat)\b",
             rf"(?:context|tekst|documenten?|bronnen|bron|passage) {_FEW}(?:niet|geen)\b",
             rf"niet (?:vermeld|genoemd|opgenomen) in {_FEW}(?:context|tekst|documenten?|bronnen|bron)\b",
             r"er (?:is|zijn|staat) (?:geen|niet genoeg|onvoldoende) (?:informatie|gegevens)",
@@ -114,7 +127,7 @@ SPACED = {
             r"nie wiem\b",
             rf"nie (?:moge|jestem w stanie|mam|znalaz\w+|potrafie) {_FEW}"
             r"(?:odpowiedziec|informacji|danych|odpowiedzi|okreslic|stwierdzic|powiedziec)",
-            r"(?:przykro mi|przepraszam)\b",
+            rf"(?:przykro mi|przepraszam)\b{of_speaker('wiem|moge|mam|znalaz[a-z]+|potrafie|jestem|pytani[a-z]+')}",
             rf"(?:kontekst|kontekscie|tekst|tekscie|dokument|dokumenty|dokumentach|zrodla) {_FEW}nie {_FEW}\w+",
             r"brak (?:wystarczajacych )?(?:informacji|danych)|nie ma (?:tam )?informacji",
         ),
@@ -125,7 +138,7 @@ SPACED = {
             r"(?:я )?не знаю\b",
             rf"(?:я )?не (?:могу|смог|смогла|нашел|нашла|располагаю|имею) {_FEW}"
             r"(?:ответить|информаци\w+|данны\w+|ответ\w*|определить|сказать|наити)",
-            r"(?:к сожалению|извините|мне жаль|простите)\b",
+            rf"(?:к сожалению|извините|мне жаль|простите)\b{of_speaker('я|мне|знаю|могу|вопрос[а-я]*')}",
             rf"(?:контекст\w*|текст\w*|документ\w*|источник\w*) {_FEW}(?:не|нет) \w+",
             r"(?:нет|недостаточно|отсутствует) (?:достаточнои )?(?:информаци\w+|данных|сведении)",
         ),
