@@ -301,9 +301,13 @@ _POWER = re.compile(
     r"\s(hundred|thousand|million|billion|hundert|tausend|mio|mrd|mil|mille|mill?i\w+)\b", re.IGNORECASE
 )
 """A power of ten behind a number."""
-_BOUNDED_DIGITS = re.compile(rf"(?P<n>\d(?<![\w.,-]\d)(?:\d*+(?:[.,]\d++)*+))(?:{_POWER.pattern})?")
+_BOUNDED_DIGITS = re.compile(
+    rf"(?P<n>\d(?<![\w.,]\d)(?<![^\s(]-\d)(?:\d*+(?:[.,]\d++)*+))(?:{_POWER.pattern})?"
+)
 """Begins with what is searched fastest."""
-_BOUNDED = re.compile(rf"(?<![\w.,-])(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b)(?:{_POWER.pattern})?")
+_BOUNDED = re.compile(
+    rf"(?<![\w.,])(?<![^\s(]-)(?P<n>{_DIGITS}|(?:{'|'.join(NUMBER_WORDS)})\b)(?:{_POWER.pattern})?"
+)
 """A number in digits or words, with its power of ten."""
 _OTHER_WAY = {"less": "more", "more": "less", "down": "up", "up": "down"}
 _LESS = (
@@ -351,7 +355,7 @@ _BOUND_BEFORE = re.compile(
     r"(?<!\w)(?P<negated>(?:no|not|never|nicht|pas|nie)\s(?:be\s|have\s)?)?"
     rf"(?:(?P<less>{_LESS})|(?P<more>{_MORE})"
     rf"|(?P<down>{_DOWN})|(?P<up>{_UP}))"
-    rf"\s(?:{_BETWEEN}\s){{0,4}}[€$£¥]?\s?\Z"
+    rf"\s(?:{_BETWEEN}\s){{0,4}}[€$£¥]?\s?[-−]?\Z"
 )
 _BOUND_BEHIND = re.compile(
     r"(?:\s?(?:[%€$£¥]|[a-z°]+)){0,2}?,?\s(?:or|and|oder|und|ou|et|y|o)\s(?:"

@@ -17,12 +17,16 @@ _FEW = r"(?:[\w'’]+ ){0,4}?"
 """Up to four words between the words that matter."""
 
 
+_ALONE = r"(?=[\s.,!。、،।]*$)"
+"""Behind an apology: nothing follows."""
+
+
 def of_speaker(words_of_speaker: str) -> str:
     """Behind an apology: the rest of its sentence is about the speaker or the question, or nothing follows.
 
     "I'm sorry, that is beyond my scope." declines, "I'm sorry, we are closed." and "Sorry for the delay." do not.
     """
-    return rf"(?:(?=[^.!?\n]*\b(?:{words_of_speaker})\b)|(?=[\s.,!]*$))"
+    return rf"(?:(?=[^.!?\n]*\b(?:{words_of_speaker})\b)|{_ALONE})"
 
 
 class _Refusals(NamedTuple):
@@ -148,7 +152,7 @@ SPACED = {
         "veremiyorum icermiyor gecmiyor verilmemis degil bulunmamaktadır icermemektedir yanıtlayamıyorum",
         (
             r"bilmiyorum\b",
-            r"(?:uzgunum|maalesef)\b",
+            rf"(?:uzgunum|maalesef)\b{_ALONE}",
             r"(?:yanıtlayam|cevaplayam|cevap verem|yanıt verem)\w+",
             r"(?:baglam|metin|belge|kaynak|dokuman)\w* (?:\w+ ){0,6}?"
             r"(?:yok|bulunmuyor|bulunmamaktadır|belirtilmemis\w*|icermiyor|icermemektedir|gecmiyor|verilmemis\w*|degil)",
@@ -159,7 +163,7 @@ SPACED = {
         "لا لم ليس ليست عذرا آسف للأسف لست يوجد",
         (
             r"لا (?:اعرف|اعلم|ادري|استطيع|يمكنني|املك|تتوفر|توجد|يوجد)",
-            r"(?:عذرا|اسف|للاسف)",
+            rf"(?:عذرا|اسف|للاسف){_ALONE}",
             r"(?:السياق|النص|الوثايق|الوثيقة|المستند\w*|المصادر|المقطع) (?:\w+ ){0,3}?(?:لا|لم|ليس) \w+",
             r"(?:لا|لم|ليس|ليست) (?:\w+ ){0,3}?(?:السياق|النص المقدم|الوثايق|الوثيقة|المستند\w*|المصادر|معلومات)",
             r"(?:لم اجد|لست متاكدا|ليس لدي)",
@@ -170,7 +174,7 @@ SPACED = {
         (
             r"(?:मुझे|हमें) (?:\S+ ){0,3}?(?:नहीं (?:पता|मालूम)|पता नहीं|मालूम नहीं|जानकारी नहीं)",
             r"मैं (?:\S+ ){0,6}?(?:नहीं (?:जानता|जानती|दे|बता|कर)|असमर्थ)",
-            r"(?:क्षमा करें|माफ़ करें|माफ कीजिए|मुझे खेद है|माफ़ कीजिए)",
+            rf"(?:क्षमा करें|माफ़ करें|माफ कीजिए|मुझे खेद है|माफ़ कीजिए){_ALONE}",
             r"(?:संदर्भ|पाठ|दस्तावेज़?ों?|स्रोत|लेख) (?:\S+ ){0,8}?(?:नहीं (?:है|हैं|दी|दिया|मिली|मिला|बताया|किया)|उल्लेख नहीं)",
             r"(?:जानकारी|उत्तर) (?:\S+ ){0,2}?नहीं (?:है|मिली|मिला|दी)",
         ),
@@ -178,7 +182,8 @@ SPACED = {
     "ko": _Refusals(
         "",
         (
-            r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|죄송|미안합니다|찾을 수 없",
+            r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|찾을 수 없",
+            rf"(?:죄송(?:합니다|해요)?|미안합니다){_ALONE}",
             r"답(?:변)?(?:할|을 드릴|을 할|해 드릴) 수 없",
             r"(?:정보|답변|내용)\S* (?:찾지 못|발견되지 않|찾을 수 없)|(?:검색|조회) 결과\S* 없",
             r"(?:문맥|본문|문서|자료|지문|정보|내용)\S* (?:\S+ ){0,6}?"
@@ -189,7 +194,7 @@ SPACED = {
         "khong xin tiec chua",
         (
             rf"(?:toi|minh) (?:khong|chua) {_FEW}(?:biet|the|tim|co|chac|ro)\b",
-            r"(?:xin loi|rat tiec)\b",
+            rf"(?:xin loi|rat tiec)\b{of_speaker('toi|minh|cau hoi')}",
             r"(?:ngu canh|van ban|tai lieu|nguon|đoan van|boi canh) (?:\w+ ){0,5}?"
             r"khong (?:co|đe cap|cung cap|noi|cho|neu)",
             r"khong co (?:đu )?(?:thong tin|du lieu)|khong the (?:tra loi|xac đinh)",
@@ -200,7 +205,7 @@ SPACED = {
         (
             rf"(?:saya )?tidak (?:tahu|dapat|bisa|menemukan|memiliki|mengetahui) ?{_FEW}"
             r"(?:menjawab|informasi|jawaban|data|jawabannya|menemukan|memastikan|tahu)?",
-            r"maaf\b",
+            rf"maaf\b{of_speaker('saya|pertanyaan')}",
             rf"(?:konteks|teks|dokumen|sumber) {_FEW}tidak \w+",
             r"tidak (?:ada|tersedia|terdapat) (?:cukup )?(?:informasi|data)",
         ),
@@ -210,21 +215,24 @@ _UNSPACED = {
     "zh": (
         "不知道|不清楚|不确定|不確定|(?:无法|無法|不能|没办法|沒辦法)(?:回答|确定|確定|提供|得知|判断|判斷|找到|从|從|根据|根據)"
         "|没有(?:足够|提供|提到|提及|相关|找到|包含|说明|关于)|沒有(?:足夠|提供|提到|提及|相關|找到|包含|說明|關於)"
-        "|未(?:提及|提到|提供|说明|說明|包含|找到)|抱歉|对不起|對不起"
+        "|未(?:提及|提到|提供|说明|說明|包含|找到)"
+        rf"|(?:抱歉|对不起|對不起)(?:{_ALONE}|[，,。！!]?(?:但是?)?(?:我(?!们|們)|这个问题|這個問題))"
         "|找不到(?:相关|相關|任何|有关|有關|答案|信息|資訊|资讯|结果|結果)|(?:没有|沒有)(?:返回)?任何(?:结果|結果|信息|資訊)"
         "|(?:没有|沒有)(?:搜索|检索|查询|搜尋)(?:结果|結果)|(?:查无|查無)(?:结果|結果|资料|資料)"
     ),
     "ja": (
         "わかりません|分かりません|わからない|分からない|存じません|知りません|不明です|答えられません|お答えできません|回答できません"
-        "|申し訳|すみません|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
+        rf"|(?:申し訳(?:ありません|ございません|ない)?|すみません){_ALONE}"
+        "|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
         "|(?:書かれて|述べられて|言及されて|示されて|含まれて)いません|見つかりません|判断できません"
         "|見つけ(?:ること(?:が|は)でき|られ)ません|該当(?:する(?:もの|情報|結果))?(?:は|が)?(?:ありません|なし)"
         "|情報(?:は|が)見当たりません|検索結果(?:は|が)(?:ありません|ない)"
     ),
     "th": (
-        "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ขออภัย|ขอโทษ|เสียใจด้วย|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
+        "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
         "|ไม่ได้(?:กล่าวถึง|ระบุ|ให้ข้อมูล|บอก|พูดถึง)|ข้อมูลไม่เพียงพอ"
         "|ไม่พบ(?:สิ่งใด|อะไร|ผลลัพธ์)|ไม่มีผลลัพธ์"
+        rf"|(?:ขออภัย|ขอโทษ|เสียใจด้วย){_ALONE}"
     ),
 }
 
