@@ -1003,9 +1003,21 @@ def test_the_same_bound_code_or_person_in_other_words_is_not_taken_for_another(
             "La carte n’est plus valable.",
             "La carte est plus que valable.",
         ),
+        (
+            "Are dogs allowed in the hotel?",
+            "No, only guide dogs.",
+            "Only guide dogs are allowed.",
+            "Dogs are allowed.",
+        ),
+        (
+            "Sind Hunde im Hotel erlaubt?",
+            "Nein, nur Blindenhunde.",
+            "Nur Blindenhunde sind erlaubt.",
+            "Hunde sind erlaubt.",
+        ),
     ],
 )
-def test_no_longer_negates_and_no_more_than_bounds(
+def test_no_longer_negates_no_more_than_bounds_and_only_is_no_yes(
     query: str, reference: str, right: str, wrong: str
 ) -> None:
     limit = CALIBRATED_THRESHOLDS["answer_correctness"]

@@ -46,7 +46,8 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "message", "messages", "conversation", "conversations", "inputs", "questions", "queries", "prompts",
         ),
         REFERENCE: (
-            "ground_truths", "ground_truth_answer", "reference_answer", "reference_answers", "reference_response",
+            "ground_truths", "ground_truth_answer", "ground_truth_answers", "reference_answer",
+            "reference_answers", "reference_response",
             "reference_output", "reference_outputs", "expected_output", "expected_outputs", "expected_answer",
             "expected_answers", "expected_response", "gold_answer", "gold_answers", "gold_response",
             "golden_answer", "golden_answers", "golden_response", "truth", "true_answer", "gt_answer", "gt_answers",

@@ -427,7 +427,7 @@ def stance(text: str, query: str) -> Stance | None:
     if not is_brief(text) or ends_asking(text):
         return None
     own = words(text)
-    if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
+    if not own or own[0] in OPENING_VERBS | _RESTRICTING or own == [*_words_of_query(query)[0]]:
         return None
     content = _content(own, query)
     if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
@@ -568,6 +568,10 @@ _APOLOGY = re.compile(
     re.IGNORECASE,
 )
 """Before a yes or no: "I'm sorry, but no."."""
+_RESTRICTING = frozenset(
+    words("only nur lediglich seul seuls seule seules uniquement solo solamente únicamente apenas alleen")
+)
+"""At the beginning of what is neither yes nor no: "Only guide dogs are allowed."."""
 _BETWEEN_CLAUSES = re.compile(
     r"[,;:–—]\s+(?:(?:and|but|so|und|aber|et|mais|y|pero)\s)?"
     r"|\s(?:and|but|so|yet|while|whereas|although|though|und|aber|doch|während|obwohl|et|mais|donc|y|pero)\s",
