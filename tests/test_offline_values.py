@@ -15,7 +15,7 @@ from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.answer_correctness import lenient
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, METRICS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
-from rag_eval.metrics.offline.brief import given_names
+from rag_eval.metrics.offline.brief import declines, given_names
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, ground_part
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -685,29 +685,6 @@ def test_other_ground_truths_have_an_answer(reference: str) -> None:
         ("This is not covered in the documents I have.", True),
         ("Dazu habe ich keine Informationen.", True),
         ("n/a", True),
-        ("I'm sorry to hear that. Please e-mail photos of the parcel within 48 hours.", False),
-        ("I'm sorry, but underwear cannot be returned.", False),
-        ("I'm afraid the offer has expired.", False),
-        ("I apologize for the inconvenience. Refunds take 5 working days.", False),
-        ("Sorry, we are closed on Sundays.", False),
-        ("Es tut mir leid, Unterwäsche kann nicht zurückgegeben werden.", False),
-        ("Leider gibt es keine Ermäßigung.", False),
-        ("Désolé, nous sommes fermés le dimanche.", False),
-        ("Lo siento, la ropa interior no se puede devolver.", False),
-        ("Mi dispiace, il negozio è chiuso la domenica.", False),
-        ("Lamento, a loja está fechada.", False),
-        ("Helaas is de winkel gesloten.", False),
-        ("Przykro mi, sklep jest zamknięty.", False),
-        ("К сожалению, магазин закрыт.", False),
-        ("Maalesef mağaza pazar günü kapalı.", False),
-        ("عذرا، المتجر مغلق يوم الأحد.", False),
-        ("क्षमा करें, दुकान बंद है।", False),
-        ("죄송하지만 속옷은 반품할 수 없습니다.", False),
-        ("Xin lỗi, cửa hàng đóng cửa.", False),
-        ("Maaf, toko tutup pada hari Minggu.", False),
-        ("抱歉，内衣不能退货。", False),
-        ("申し訳ございませんが、下着は返品できません。", False),
-        ("ขออภัย ร้านปิดวันอาทิตย์", False),
         ("抱歉，我不了解。", True),
         ("申し訳ありません。", True),
         ("죄송합니다.", True),
@@ -726,6 +703,53 @@ def test_other_ground_truths_have_an_answer(reference: str) -> None:
 )
 def test_a_refusal_is_near_the_beginning_and_not_followed_by_an_answer(text: str, declines: bool) -> None:
     assert is_refusal(read(text)) is declines
+
+
+@pytest.mark.parametrize(
+    ("text", "chunk"),
+    [
+        (
+            "I'm sorry to hear that. Please e-mail photos of the parcel.",
+            "If a parcel is damaged, e-mail us photos of the parcel.",
+        ),
+        ("I'm sorry, but underwear cannot be returned.", "Underwear can't be returned or exchanged."),
+        ("I'm afraid the offer has expired.", "This offer expired on 1 May."),
+        ("Sorry, we are closed on Sundays.", "The shop is closed on Sundays."),
+        (
+            "Leider kann Unterwäsche nicht zurückgegeben werden.",
+            "Unterwäsche kann nicht zurückgegeben werden.",
+        ),
+        ("Désolé, nous sommes fermés le dimanche.", "Le magasin est fermé le dimanche : nous sommes fermés."),
+        ("Lo siento, la ropa interior no se puede devolver.", "La ropa interior no se puede devolver."),
+        ("Mi dispiace, il negozio è chiuso la domenica.", "Il negozio è chiuso la domenica."),
+        ("Lamento, a loja está fechada.", "Ao domingo, a loja está fechada."),
+        ("Helaas is de winkel gesloten.", "De winkel is gesloten."),
+        ("Przykro mi, sklep jest zamknięty.", "W niedziele sklep jest zamknięty."),
+        ("К сожалению, магазин закрыт.", "Магазин закрыт."),
+        ("Maalesef mağaza pazar günü kapalı.", "Mağaza pazar günü kapalı."),
+        ("عذرا، المتجر مغلق يوم الأحد.", "المتجر مغلق يوم الأحد."),
+        ("क्षमा करें, दुकान बंद है।", "रविवार को दुकान बंद है।"),
+        ("죄송하지만 속옷은 반품할 수 없습니다.", "속옷은 반품할 수 없습니다."),
+        ("Xin lỗi, cửa hàng đóng cửa.", "Chủ nhật cửa hàng đóng cửa."),
+        ("Maaf, toko tutup pada hari Minggu.", "Toko tutup pada hari Minggu."),
+        ("抱歉，内衣不能退货。", "内衣不能退货。"),
+        ("申し訳ございませんが、下着は返品できません。", "下着は返品できません。"),
+        ("ขออภัย ร้านปิดวันอาทิตย์", "ร้านปิดวันอาทิตย์"),
+    ],
+)
+def test_what_is_said_with_regret_is_an_answer_if_the_chunks_say_it(text: str, chunk: str) -> None:
+    """An apology is mostly that of a bot that does not know; nothing else tells both apart in so many languages."""
+    said = read(text)
+    assert not declines(said, "Is it so?", (chunk,), "")
+    assert not declines(said, "Is it so?", ("Dogs may stay.",), chunk)
+    assert declines(said, "Is it so?", ("Dogs may stay.",), "")
+
+
+@pytest.mark.parametrize(
+    "text", ["Sorry, this is not covered.", "I'm afraid there is no information on that."]
+)
+def test_an_apology_is_no_answer_because_the_chunks_say_the_opposite(text: str) -> None:
+    assert declines(read(text), "What is the fee?", ("This is covered. There is information on that.",), "")
 
 
 @pytest.mark.parametrize("reference", ["No.", "No, underwear cannot be returned.", "None."])

@@ -224,7 +224,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         if (
             value
             and not response.stems <= {NEGATION}
-            and only_declines(answer, case.query, case.chunks or ())
+            and only_declines(answer, case.query, case.chunks or (), case.reference or "")
         ):
             value *= _WRONG_FACTOR  # the "not" of "I do not know" is not that of "No."
         return Score.scored(self.name, value, evidence=tuple(evidence))

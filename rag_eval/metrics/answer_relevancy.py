@@ -15,10 +15,10 @@ from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, NO_ANSWER, REPEATS
 from rag_eval.metrics.offline.asking import asking_of, beginning_yes_or_no
 from rag_eval.metrics.offline.brief import (
     carrying,
+    declines,
     declines_rightly,
     is_brief,
     reaching,
-    says_not_given,
     small_stems,
     stance,
     understood,
@@ -32,7 +32,6 @@ from rag_eval.metrics.offline.grounding import (
     sentences_of_likely,
 )
 from rag_eval.metrics.offline.kinds import expected_kind
-from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -222,7 +221,7 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     """Why the response cannot address any query, or empty."""
     if not said:
         return REPEATS if has_words(case.response) else _NO_WORDS
-    if is_refusal(response) or says_not_given(response, case.query, case.chunks or (), case.reference or ""):
+    if declines(response, case.query, case.chunks or (), case.reference or ""):
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
     if not said <= known or _HOW_MANY & set(stems_of(response.text)) - set(stems_of(case.query)):

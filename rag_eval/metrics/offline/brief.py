@@ -52,6 +52,7 @@ from rag_eval.texts.words import (
     names,
     normalise,
     numbers,
+    read,
     read_all,
     read_claim,
     sentences,
@@ -231,6 +232,34 @@ def says_not_given(response: Reading, query: str, chunks: Iterable[str], referen
     return not any(_DENIAL.search(normalise(text)) for text in (reference, *(one.text for one in likely)))
 
 
+def declines(response: Reading, query: str, chunks: Iterable[str], reference: str) -> bool:
+    """Whether a response declines to answer. One that tells with regret what the texts say does not."""
+    if says_not_given(response, query, chunks, reference):
+        return True
+    return is_refusal(response) and not _tells_with_regret(response.text, query, (*chunks, reference))
+
+
+def _tells_with_regret(text: str, query: str, others: Iterable[str]) -> bool:
+    """Whether an apology is followed by a yes or no, or by something that others say."""
+    apology = _APOLOGY.match(text)
+    said = [read(sentence) for sentence in sentences(text[apology.end() :])] if apology else []
+    if not said or any(map(is_refusal, said)):
+        return False
+    if stance(text, query):
+        return True
+    known = [[sentence.stems for sentence in sentences_in(other)] for other in others]
+    known += [[one | next_one for one, next_one in pairwise(its)] for its in known]
+    return any(
+        _is_told(one.stems, stems) for one in said if len(one.stems) > 1 for its in known for stems in its
+    )
+
+
+def _is_told(stems: AbstractSet[str], others: AbstractSet[str]) -> bool:
+    """Whether others have most of a sentence's stems, and deny as it does."""
+    is_denied = [NEGATION in each or not NEGATING.isdisjoint(each) for each in (stems, others)]
+    return is_denied[0] == is_denied[1] and find_similar(stems, others).share >= _MOSTLY_TOLD
+
+
 def only_declines(text: str, query: str, chunks: Iterable[str], reference: str = "") -> bool:
     """Whether a short text does nothing but decline to answer, or tell whom else to ask."""
     claim = read_claim(text)
@@ -241,9 +270,7 @@ def only_declines(text: str, query: str, chunks: Iterable[str], reference: str =
     ):
         return False
     said = [one for one in claim.sentences if not refers_elsewhere(one)]
-    return bool(said) and all(
-        is_refusal(one) or says_not_given(one, query, chunks, reference) for one in said
-    )
+    return bool(said) and all(declines(one, query, chunks, reference) for one in said)
 
 
 def has_no_answer(reference: str | None, query: str, chunks: Iterable[str]) -> bool:
@@ -255,8 +282,8 @@ def has_no_answer(reference: str | None, query: str, chunks: Iterable[str]) -> b
 def declines_rightly(answer: str, case: Case) -> bool:
     """Whether a response declines to answer a query to which the ground truth says that there is no answer."""
     response = read_claim(answer).whole
-    declines = is_refusal(response) or says_not_given(response, case.query, (), "")
-    return declines and has_no_answer(case.reference, case.query, case.chunks or ())
+    chunks = case.chunks or ()
+    return declines(response, case.query, chunks, "") and has_no_answer(case.reference, case.query, chunks)
 
 
 def names_another(text: str, reference: str, query: str) -> bool:
@@ -412,8 +439,10 @@ def stance(text: str, query: str) -> Stance | None:
         return None
     if not text.isascii() and is_brief(text) and (affirms := unspaced_yes_or_no(text, query)) is not None:
         return Stance(affirms, is_bare=True, is_word=True)
-    text = _APOLOGY.sub("", text)
     affirms, rest = beginning_stance(text)
+    if affirms is None:
+        text = _APOLOGY.sub("", text)
+        affirms, rest = beginning_stance(text)
     if affirms is not None:
         content = _content(words(rest), query) - COURTESY if is_brief(rest) else None
         is_bare = content is not None and content <= asked | {NEGATION}
@@ -562,12 +591,23 @@ def _negates_unspaced(text: str, asked: AbstractSet[str]) -> bool:
     return negates_unspaced(clause) != has_opposite(clause, " ".join(pairs))
 
 
+_MOSTLY_TOLD = 0.75
+"""The share of the stems of a sentence that another one has which says the same."""
 _APOLOGY = re.compile(
-    r"\A\s*(?:(?:i['’]?m|i am|we['’]?re|we are) (?:so |very )?(?:sorry|afraid)|sorry|(?:es )?tut mir leid"
-    r"|(?:je suis )?désolée?|lo siento)[,:;.!]?\s+(?:but |aber |mais |pero )?(?=\S)",
-    re.IGNORECASE,
+    r"""\A\s*(?:
+        (?:(?:i|we)['’]?\s?(?:a?m|are|re)\s)?(?:so\s|very\s|really\s)?(?:sorry|afraid)
+        |(?:(?:i|we|my|our)\s)?(?:sincere(?:ly)?\s)?apologi(?:es|[sz]e)|unfortunately|regrettably
+        |(?:es\s)?tut\s(?:mir|uns)\s(?:sehr\s)?leid|leider|entschuldigung
+        |(?:je\ssuis\s|nous\ssommes\s)?désolée?s?|malheureusement|je\sregrette
+        |lo\s(?:siento|lamento)|disculpe|desafortunadamente|lamentablemente|mi\sdispiace|sono\sspiacente|purtroppo
+        |desculpe|lamento|sinto\smuito|infelizmente|helaas|het\sspijt\sme|przykro\smi|przepraszam|niestety
+        |к\sсожалению|извините|мне\sжаль|простите|üzgünüm|maalesef|عذر[اً]*|آسف|للأسف
+        |क्षमा\sकरें|माफ़\sकरें|माफ\sकीजिए|मुझे\sखेद\sहै|죄송(?:합니다|하지만|해요)?만?|미안합니다|xin\slỗi|rất\stiếc|(?:mohon\s)?maaf
+        |[很非]?常?抱歉|对不起|對不起|申し訳(?:ありません|ございません|ない)(?:です)?が?|すみませんが?|残念ながら|ขออภัย|ขอโทษ
+    )(?:\b|(?<=[^\x00-\u04ff]))[\s,;:.!，。、！–—-]*(?:(?:but|aber|mais|pero|ma|mas|maar|ale|но)\b\s*)?(?=\S)""",
+    re.IGNORECASE | re.VERBOSE,
 )
-"""Before a yes or no: "I'm sorry, but no."."""
+"""At the beginning, before a yes or no ("I'm sorry, but no.") or a fact."""
 _RESTRICTING = frozenset(
     words("only nur lediglich seul seuls seule seules uniquement solo solamente únicamente apenas alleen")
 )

@@ -8,7 +8,6 @@ from rag_eval.metrics.offline.refusals import (
     UNSPACED_TURNS,
     all_wordings,
     likely_searches,
-    of_speaker,
     unspaced_wordings,
     with_no,
 )
@@ -145,10 +144,8 @@ _TO_KNOW = (
     r" (?:determine|say|tell|answer|establish|know|infer|ascertain|conclude)"
     r"|(?:not|n't) clear|unclear)\b"
 )
-_SPEAKER = "i|me|my|question|request|topic|scope"
 _WORDINGS = (
-    rf"i(?: am|'m)? (?:sorry|afraid|apologi[sz]e){of_speaker(_SPEAKER)}",
-    r"i(?: am|'m)? (?:unable to|not (?:sure|certain|aware|able to))",
+    r"i(?: am|'m)? (?:sorry|afraid|unable to|apologi[sz]e|not (?:sure|certain|aware|able to))",
     r"i (?:really |currently |unfortunately )?(?:do not|don'?t|can ?not|can't|could not|couldn't"
     r"|did not|didn't) "
     r"(?:know|have|find|see|answer|provide|determine|tell|confirm|locate|say|help (?:you )?with (?:that|this))",
@@ -177,6 +174,4 @@ _WORDINGS = (
 )
 _REFUSAL = re.compile(rf"""[ \n("'“*-](?:{"|".join(_WORDINGS)})""")
 """Begins with what stands before a word, so that the search tries the wordings at the starts of words only."""
-_NOTHING_ELSE = re.compile(
-    rf"\s*(?:(?:unknown|n/?a|none|no answer|unanswerable)\s*(?:[.!,]|$)|sorry\b{of_speaker(_SPEAKER)})"
-)
+_NOTHING_ELSE = re.compile(r"\s*(?:unknown|n/?a|none|no answer|sorry|unanswerable)\s*(?:[.!,]|$)")

@@ -17,18 +17,6 @@ _FEW = r"(?:[\w'’]+ ){0,4}?"
 """Up to four words between the words that matter."""
 
 
-_ALONE = r"(?=[\s.,!。、،।]*$)"
-"""Behind an apology: nothing follows."""
-
-
-def of_speaker(words_of_speaker: str) -> str:
-    """Behind an apology: the rest of its sentence is about the speaker or the question, or nothing follows.
-
-    "I'm sorry, that is beyond my scope." declines, "I'm sorry, we are closed." and "Sorry for the delay." do not.
-    """
-    return rf"(?:(?=[^.!?\n]*\b(?:{words_of_speaker})\b)|{_ALONE})"
-
-
 class _Refusals(NamedTuple):
     """One language."""
 
@@ -43,10 +31,8 @@ SPACED = {
             rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:kann|konnte|weiss) ich {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"habe ich {_FEW}keine (?:informationen|angaben|daten|antwort|auskunft)\b",
-            rf"(?:es )?tut mir (?:sehr )?leid{of_speaker('ich|mir|mein[a-z]*|frage|anfrage|thema')}",
-            rf"leider (?:(?:kann|konnte|habe|weiss|finde) ich|enthalt|enthalten|liegen) {_FEW}\w+",
-            r"leider geht (?:das |es )?(?:aus|daraus)\b",
-            rf"leider gibt es {_FEW}keine (?:informationen|angaben|daten|hinweise|antwort)\b",
+            r"(?:es )?tut mir (?:sehr )?leid",
+            rf"leider (?:kann|konnte|habe|weiss|finde|enthalt|enthalten|liegen|gibt|geht) {_FEW}\w+",
             rf"(?:kontext|text|dokument|abschnitt)(?:e?s|en?)? {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:quellen?|unterlagen) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"nicht (?:im|in|aus) {_FEW}(?:kontext|texte?|dokument\w*|quellen?|unterlagen|abschnitt) "
@@ -60,7 +46,7 @@ SPACED = {
         (
             rf"je ne (?:sais|peux|trouve|connais|dispose|suis) {_FEW}pas\b",
             rf"je n'(?:ai|arrive) {_FEW}(?:pas|aucune?)\b",
-            rf"(?:je suis )?desolee?\b{of_speaker('je|j|m[ae]|mon|question|sujet')}",
+            r"(?:je suis )?desolee?\b",
             rf"(?:contexte|texte|documents?|sources?|extraits?|passage) {_FEW}(?:ne|n')\s?{_FEW}(?:pas|aucune?)\b",
             rf"(?:n'est|ne sont|n'a|n'ont) pas {_FEW}(?:mention|indiqu|precis|specifi|fourni|donn|trouv)\w* {_FEW}"
             rf"(?:dans|par) {_FEW}(?:contexte|texte|documents?|sources?|extraits?|passages?)\b",
@@ -74,8 +60,7 @@ SPACED = {
             r"no lo se\b",
             rf"no (?:puedo|pude|tengo|dispongo|encuentro|encontre|conozco|se) {_FEW}"
             r"(?:responder|contestar|informacion|datos|respuesta|determinar|decir|la respuesta|encontrar|cual|que)",
-            r"(?:lo siento|lamento|disculpe)\b"
-            + of_speaker("puedo|pude|poder|tengo|dispongo|encuentro|encontre|conozco|mi|pregunta|tema"),
+            r"(?:lo siento|lamento|disculpe)\b",
             rf"(?:contexto|texto|documentos?|fuentes?|pasaje|fragmento) {_FEW}no {_FEW}"
             r"(?:mencionan?|contienen?|indican?|especifican?|proporcionan?|dicen?|incluyen?|informa)",
             r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) (?:suficiente )?(?:informacion|datos)",
@@ -91,8 +76,7 @@ SPACED = {
             r"non (?:lo )?so\b",
             rf"non (?:posso|sono in grado|riesco|ho|trovo|dispongo) {_FEW}"
             r"(?:rispondere|informazioni|dati|risposta|determinare|trovare|dire)",
-            r"(?:mi dispiace|sono spiacente)\b"
-            + of_speaker("posso|ho|so|riesco|trovo|dispongo|mi[oa]|domanda|argomento"),
+            r"mi dispiace|sono spiacente",
             rf"(?:contesto|testo|documenti|documento|fonti|fonte|brano) {_FEW}non {_FEW}"
             r"(?:menzionan?o?|contiene|contengono|indica|specifica|fornisc\w+|dice|include|informazioni)",
             rf"non (?:e|sono|viene|vengono) {_FEW}(?:menzionat|indicat|specificat|riportat)\w* {_FEW}"
@@ -106,8 +90,7 @@ SPACED = {
             r"(?:eu )?nao (?:o )?sei\b",
             rf"nao (?:posso|consigo|tenho|disponho|encontrei|encontro) {_FEW}"
             r"(?:responder|informacoes|informacao|dados|resposta|determinar|encontrar|dizer)",
-            r"(?:desculpe|lamento|sinto muito)\b"
-            + of_speaker("eu|sei|posso|tenho|consigo|encontrei|disponho|meu|minha|pergunta|tema"),
+            r"(?:desculpe|lamento|sinto muito)\b",
             rf"(?:contexto|texto|documentos?|fontes?|trecho) {_FEW}nao {_FEW}"
             r"(?:menciona|contem|indica|especifica|fornecem?|diz|inclui|informacoes|informacao)",
             rf"nao (?:e|sao|esta|estao|foi|foram) {_FEW}(?:mencionad|indicad|especificad|informad)\w* {_FEW}"
@@ -119,7 +102,7 @@ SPACED = {
         "niet geen helaas sorry spijt",
         (
             rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
-            rf"(?:het )?spijt me\b{of_speaker('ik|mijn|vraag|onderwerp')}|helaas (?:(?:kan|heb|weet) ik|bevat|staat)\b",
+            r"(?:het )?spijt me|helaas (?:kan|heb|weet|bevat|staat|is)\b",
             rf"(?:context|tekst|documenten?|bronnen|bron|passage) {_FEW}(?:niet|geen)\b",
             rf"niet (?:vermeld|genoemd|opgenomen) in {_FEW}(?:context|tekst|documenten?|bronnen|bron)\b",
             r"er (?:is|zijn|staat) (?:geen|niet genoeg|onvoldoende) (?:informatie|gegevens)",
@@ -131,7 +114,7 @@ SPACED = {
             r"nie wiem\b",
             rf"nie (?:moge|jestem w stanie|mam|znalaz\w+|potrafie) {_FEW}"
             r"(?:odpowiedziec|informacji|danych|odpowiedzi|okreslic|stwierdzic|powiedziec)",
-            rf"(?:przykro mi|przepraszam)\b{of_speaker('wiem|moge|mam|znalaz[a-z]+|potrafie|jestem|pytani[a-z]+')}",
+            r"(?:przykro mi|przepraszam)\b",
             rf"(?:kontekst|kontekscie|tekst|tekscie|dokument|dokumenty|dokumentach|zrodla) {_FEW}nie {_FEW}\w+",
             r"brak (?:wystarczajacych )?(?:informacji|danych)|nie ma (?:tam )?informacji",
         ),
@@ -142,7 +125,7 @@ SPACED = {
             r"(?:я )?не знаю\b",
             rf"(?:я )?не (?:могу|смог|смогла|нашел|нашла|располагаю|имею) {_FEW}"
             r"(?:ответить|информаци\w+|данны\w+|ответ\w*|определить|сказать|наити)",
-            rf"(?:к сожалению|извините|мне жаль|простите)\b{of_speaker('я|мне|знаю|могу|вопрос[а-я]*')}",
+            r"(?:к сожалению|извините|мне жаль|простите)\b",
             rf"(?:контекст\w*|текст\w*|документ\w*|источник\w*) {_FEW}(?:не|нет) \w+",
             r"(?:нет|недостаточно|отсутствует) (?:достаточнои )?(?:информаци\w+|данных|сведении)",
         ),
@@ -152,7 +135,7 @@ SPACED = {
         "veremiyorum icermiyor gecmiyor verilmemis degil bulunmamaktadır icermemektedir yanıtlayamıyorum",
         (
             r"bilmiyorum\b",
-            rf"(?:uzgunum|maalesef)\b{_ALONE}",
+            r"(?:uzgunum|maalesef)\b",
             r"(?:yanıtlayam|cevaplayam|cevap verem|yanıt verem)\w+",
             r"(?:baglam|metin|belge|kaynak|dokuman)\w* (?:\w+ ){0,6}?"
             r"(?:yok|bulunmuyor|bulunmamaktadır|belirtilmemis\w*|icermiyor|icermemektedir|gecmiyor|verilmemis\w*|degil)",
@@ -163,7 +146,7 @@ SPACED = {
         "لا لم ليس ليست عذرا آسف للأسف لست يوجد",
         (
             r"لا (?:اعرف|اعلم|ادري|استطيع|يمكنني|املك|تتوفر|توجد|يوجد)",
-            rf"(?:عذرا|اسف|للاسف){_ALONE}",
+            r"(?:عذرا|اسف|للاسف)",
             r"(?:السياق|النص|الوثايق|الوثيقة|المستند\w*|المصادر|المقطع) (?:\w+ ){0,3}?(?:لا|لم|ليس) \w+",
             r"(?:لا|لم|ليس|ليست) (?:\w+ ){0,3}?(?:السياق|النص المقدم|الوثايق|الوثيقة|المستند\w*|المصادر|معلومات)",
             r"(?:لم اجد|لست متاكدا|ليس لدي)",
@@ -174,7 +157,7 @@ SPACED = {
         (
             r"(?:मुझे|हमें) (?:\S+ ){0,3}?(?:नहीं (?:पता|मालूम)|पता नहीं|मालूम नहीं|जानकारी नहीं)",
             r"मैं (?:\S+ ){0,6}?(?:नहीं (?:जानता|जानती|दे|बता|कर)|असमर्थ)",
-            rf"(?:क्षमा करें|माफ़ करें|माफ कीजिए|मुझे खेद है|माफ़ कीजिए){_ALONE}",
+            r"(?:क्षमा करें|माफ़ करें|माफ कीजिए|मुझे खेद है|माफ़ कीजिए)",
             r"(?:संदर्भ|पाठ|दस्तावेज़?ों?|स्रोत|लेख) (?:\S+ ){0,8}?(?:नहीं (?:है|हैं|दी|दिया|मिली|मिला|बताया|किया)|उल्लेख नहीं)",
             r"(?:जानकारी|उत्तर) (?:\S+ ){0,2}?नहीं (?:है|मिली|मिला|दी)",
         ),
@@ -182,8 +165,7 @@ SPACED = {
     "ko": _Refusals(
         "",
         (
-            r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|찾을 수 없",
-            rf"(?:죄송(?:합니다|해요)?|미안합니다){_ALONE}",
+            r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|죄송|미안합니다|찾을 수 없",
             r"답(?:변)?(?:할|을 드릴|을 할|해 드릴) 수 없",
             r"(?:정보|답변|내용)\S* (?:찾지 못|발견되지 않|찾을 수 없)|(?:검색|조회) 결과\S* 없",
             r"(?:문맥|본문|문서|자료|지문|정보|내용)\S* (?:\S+ ){0,6}?"
@@ -194,7 +176,7 @@ SPACED = {
         "khong xin tiec chua",
         (
             rf"(?:toi|minh) (?:khong|chua) {_FEW}(?:biet|the|tim|co|chac|ro)\b",
-            rf"(?:xin loi|rat tiec)\b{of_speaker('toi|minh|cau hoi')}",
+            r"(?:xin loi|rat tiec)\b",
             r"(?:ngu canh|van ban|tai lieu|nguon|đoan van|boi canh) (?:\w+ ){0,5}?"
             r"khong (?:co|đe cap|cung cap|noi|cho|neu)",
             r"khong co (?:đu )?(?:thong tin|du lieu)|khong the (?:tra loi|xac đinh)",
@@ -205,7 +187,7 @@ SPACED = {
         (
             rf"(?:saya )?tidak (?:tahu|dapat|bisa|menemukan|memiliki|mengetahui) ?{_FEW}"
             r"(?:menjawab|informasi|jawaban|data|jawabannya|menemukan|memastikan|tahu)?",
-            rf"maaf\b{of_speaker('saya|pertanyaan')}",
+            r"maaf\b",
             rf"(?:konteks|teks|dokumen|sumber) {_FEW}tidak \w+",
             r"tidak (?:ada|tersedia|terdapat) (?:cukup )?(?:informasi|data)",
         ),
@@ -215,24 +197,21 @@ _UNSPACED = {
     "zh": (
         "不知道|不清楚|不确定|不確定|(?:无法|無法|不能|没办法|沒辦法)(?:回答|确定|確定|提供|得知|判断|判斷|找到|从|從|根据|根據)"
         "|没有(?:足够|提供|提到|提及|相关|找到|包含|说明|关于)|沒有(?:足夠|提供|提到|提及|相關|找到|包含|說明|關於)"
-        "|未(?:提及|提到|提供|说明|說明|包含|找到)"
-        rf"|(?:抱歉|对不起|對不起)(?:{_ALONE}|[，,。！!]?(?:但是?)?(?:我(?!们|們)|这个问题|這個問題))"
+        "|未(?:提及|提到|提供|说明|說明|包含|找到)|抱歉|对不起|對不起"
         "|找不到(?:相关|相關|任何|有关|有關|答案|信息|資訊|资讯|结果|結果)|(?:没有|沒有)(?:返回)?任何(?:结果|結果|信息|資訊)"
         "|(?:没有|沒有)(?:搜索|检索|查询|搜尋)(?:结果|結果)|(?:查无|查無)(?:结果|結果|资料|資料)"
     ),
     "ja": (
         "わかりません|分かりません|わからない|分からない|存じません|知りません|不明です|答えられません|お答えできません|回答できません"
-        rf"|(?:申し訳(?:ありません|ございません|ない)?|すみません){_ALONE}"
-        "|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
+        "|申し訳|すみません|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
         "|(?:書かれて|述べられて|言及されて|示されて|含まれて)いません|見つかりません|判断できません"
         "|見つけ(?:ること(?:が|は)でき|られ)ません|該当(?:する(?:もの|情報|結果))?(?:は|が)?(?:ありません|なし)"
         "|情報(?:は|が)見当たりません|検索結果(?:は|が)(?:ありません|ない)"
     ),
     "th": (
-        "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
+        "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ขออภัย|ขอโทษ|เสียใจด้วย|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
         "|ไม่ได้(?:กล่าวถึง|ระบุ|ให้ข้อมูล|บอก|พูดถึง)|ข้อมูลไม่เพียงพอ"
         "|ไม่พบ(?:สิ่งใด|อะไร|ผลลัพธ์)|ไม่มีผลลัพธ์"
-        rf"|(?:ขออภัย|ขอโทษ|เสียใจด้วย){_ALONE}"
     ),
 }
 
