@@ -900,6 +900,10 @@ def test_a_bound_contradicts_no_other_side_no_exception_and_no_mere_number(
     [
         ("The flight number is BX204.", "BX-204", "LX204"),
         ("The password is wx2024.", "wx2024", "kb2024"),
+        ("Write to help@shop.example.", "help@shop.example", "info@shop.example"),
+        ("Write to help@shop.example.", "E-mail help@shop.example.", "help@store.example"),
+        ("The balance is CHF 1'250.50.", "1,250.50 CHF", "CHF 1'250.05"),
+        ("Der Saldo beträgt CHF 12’500.", "CHF 12500", "CHF 12’050"),
     ],
 )
 def test_a_word_of_letters_and_digits_is_one_code(chunk: str, right: str, wrong: str) -> None:

@@ -143,13 +143,21 @@ def _powers_in(query: str) -> frozenset[str]:
 def other_codes(text: str, others: Sequence[str]) -> frozenset[str]:
     """Stems of the codes of a text that the others do not have, but another one with the same digits: BX204, LX204.
 
-    Not of one that is a longer or shorter form of theirs.
+    Not of one that is a longer or shorter form of theirs. And of e-mail addresses, if the others only have other ones.
     """
     own = _codes((text,)) if _MAY_BE_CODE.search(text) else set()
     theirs = _codes(filter(_MAY_BE_CODE.search, others)) if own else set()
     wrong = [code for code in own - theirs if any(_replaces(code, each) for each in theirs)]
     joined = " ".join(_WITHIN_CODE.sub("", normalise(other)) for other in others) if wrong else ""
-    return frozenset(chain.from_iterable(stems_of(code) for code in wrong if code not in joined))
+    wrong = [code for code in wrong if code not in joined]
+    if addresses := _addresses((text,)):
+        known = _addresses(others)
+        wrong += addresses - known if known else ()
+    return frozenset(chain.from_iterable(map(stems_of, wrong)))
+
+
+def _addresses(texts: Iterable[str]) -> set[str]:
+    return {each for text in texts if "@" in text for each in _ADDRESS.findall(normalise(text))}
 
 
 def _codes(texts: Iterable[str]) -> set[str]:
@@ -532,6 +540,7 @@ _CODE = re.compile(
     r"(?<![^\W_])(?!utc|gmt|kw|cw|rs|kr|us)[a-z]{2,20}\d{2,20}(?:[a-z]{1,20}\d{0,20})?(?![^\W_])"
 )
 """A word of letters and digits: not "5kg" or "3rd". Of a single letter and digits, the words have one stem anyway."""
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w+-]++(?:\.[\w+-]++)*+@[\w-]++(?:\.[\w-]++)++")
 _MAY_ASK_POWER = re.compile("hundr|hundert|thousand|tausend|mil|bil|mio|mrd|mld", re.IGNORECASE)
 """Told fast."""
 _MAY_BE_CODE = re.compile(r"\d(?<=[^\W\d_][^\W\d_]\d)\d")

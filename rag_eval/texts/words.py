@@ -175,6 +175,8 @@ def has_words(text: str) -> bool:
 
 def normalise(text: str) -> str:
     """The text in lower case with compatibility forms, accents and vowel points folded away."""
+    if "'" in text or "’" in text:
+        text = _APOSTROPHE_IN_NUMBER.sub("", text)
     if text.isascii():
         return text.lower()
     text = _with_whole_numbers(text).replace("’", "'")
@@ -656,6 +658,8 @@ _CLOSERS = "\"'”’»)]}*_"
 _MAY_END = frozenset(".!?" + _CLOSERS)
 _NAME_BOUNDARIES = frozenset(".!?:")
 _NARROW_SPACES = "\u00a0\u2009\u202f"
+_APOSTROPHE_IN_NUMBER = re.compile(r"(?<=\d)['’](?=\d{3}(?!\d))")
+"""Of Swiss thousands: "1'250.50"."""
 _SPACE_IN_NUMBER = re.compile(f"[{_NARROW_SPACES}](?<=\\d.)(?=\\d{{3}}(?!\\d))")
 """Begins with what is searched fastest."""
 _FRACTION = re.compile(f"(?:(?<!\\d)(\\d{{1,9}})[ {_NARROW_SPACES}]?)?([{''.join(_FRACTIONS)}])")
