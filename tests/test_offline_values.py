@@ -752,6 +752,11 @@ def test_an_apology_is_no_answer_because_the_chunks_say_the_opposite(text: str) 
     assert declines(read(text), "What is the fee?", ("This is covered. There is information on that.",), "")
 
 
+def test_that_something_is_unknown_may_be_the_ground_truth() -> None:
+    query, chunks = "Who was the architect?", ("The architect of the church is unknown.",)
+    assert value("answer_correctness", "Unknown.", query=query, reference="It is unknown.", chunks=chunks) > 0.9
+
+
 @pytest.mark.parametrize("reference", ["No.", "No, underwear cannot be returned.", "None."])
 def test_the_negation_of_a_refusal_is_not_that_of_a_ground_truth(reference: str) -> None:
     query, chunks = "Can I return underwear?", ("For hygiene reasons, underwear cannot be returned.",)

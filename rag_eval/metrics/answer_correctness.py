@@ -224,6 +224,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         if (
             value
             and not response.stems <= {NEGATION}
+            and reference.stems & response.stems <= NEGATING | {NEGATION}
             and only_declines(answer, case.query, case.chunks or (), case.reference or "")
         ):
             value *= _WRONG_FACTOR  # the "not" of "I do not know" is not that of "No."
