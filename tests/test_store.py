@@ -106,11 +106,11 @@ def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) ->
         == now
     )
     other = RunAccount(store, "run a b d")
-    assert (other.total(now), other.is_alone(2), other.is_alone(1)) == (account.total(now), True, False)
+    assert (other.total(now), other.is_alone, account.is_alone) == (account.total(now), False, True)
     other.begin()
     other.end()
     account = RunAccount(store, "run a b c")
-    assert (account.total(now), account.is_alone(0)) == (now, True), "what was paid is in the other's report"
+    assert (account.total(now), account.is_alone) == (now, True), "what was paid is in the other's report"
     account.end()
     assert (RunAccount(store, "run a b c").total(now), store.note("run a b")) == (now, None)
     for each in (store, killed):

@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 
 from rag_eval.cli.console import hide, set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
-from rag_eval.cli.judging import open_judges, refuse_empty, run_name
+from rag_eval.cli.judging import kept_line, open_judges, refuse_empty, run_name
 from rag_eval.cli.options import Options, load, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
@@ -126,15 +126,13 @@ class _Judged:
     summary: "Summary | None" = None
     stopped: RunStoppedError | None = None
     failed_pairs: int = 0
-    calls: int = 0
     keep: bool = True
     """Whether what is stored is needed later."""
 
     def settle(self, *, is_complete: bool) -> None:
-        """Decide what is kept. If it is not known who needs the replies, they stay."""
-        with suppress(StoreError):
-            is_alone = self.judges.account is None or self.judges.account.is_alone(self.calls)
-            self.keep = not is_complete or self.side.settings.cache.enabled or not is_alone
+        """Decide what is kept."""
+        is_alone = self.judges.account is None or self.judges.account.is_alone
+        self.keep = not is_complete or self.side.settings.cache.enabled or not is_alone
 
     @property
     def is_complete(self) -> bool:
@@ -243,6 +241,9 @@ class _JudgeComparisonJob:
         finally:
             for each in opened:
                 each.judges.store.end(keep=each.keep)
+        for each in opened:
+            if is_complete and each.keep and not each.side.settings.cache.enabled:
+                self._session.say(kept_line(each.side.settings, each.side.target))
         self._tell(comparison, runs, paths)
         if full:
             raise full
@@ -281,7 +282,7 @@ class _JudgeComparisonJob:
                     judged.failed_pairs += sum(pair.value is None for pair in result.pairs)
             if not judged.side.options.report_only:
                 refuse_empty(evaluation)
-            judged.stopped, judged.calls = evaluation.stopped, evaluation.calls
+            judged.stopped = evaluation.stopped
             judged.summary = tallies.summary()
             judged.facts = facts_at_end(
                 judged.facts,

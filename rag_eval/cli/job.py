@@ -1,6 +1,5 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from rag_eval.cli.batching import (
 )
 from rag_eval.cli.console import say
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
-from rag_eval.cli.judging import open_judges, refuse_empty, run_name
+from rag_eval.cli.judging import kept_line, open_judges, refuse_empty, run_name
 from rag_eval.cli.people import People
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, OutputError, StoreError
@@ -174,7 +173,6 @@ class Job:
         facts: "RunFacts",
         batches: "BatchRun | None" = None,
     ) -> ExitCode:
-        from rag_eval.configuration.effective import store_path
         from rag_eval.results.recorded import RecordedRun
 
         settings, is_recorded = loaded.settings, isinstance(table, RecordedRun)
@@ -208,9 +206,8 @@ class Job:
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             account = batches.account if batches else judges.account
             is_over = not (evaluation.stopped or outcome.problems or self._options.report_only)
-            with suppress(StoreError):  # if it is not known who needs the replies, they stay
-                is_anothers = not _is_alone(account, evaluation.calls)
-                keep = settings.cache.enabled or is_needed or is_anothers
+            is_anothers = not is_needed and account is not None and not account.is_alone
+            keep = settings.cache.enabled or is_needed or is_anothers
             try:
                 if account and keep:  # otherwise it goes with the journal
                     _end(account, is_complete=not is_needed, is_over=is_over)
@@ -226,8 +223,7 @@ class Job:
             evaluation.close()
             judges.store.end(keep=keep)
         if is_anothers and not settings.cache.enabled:
-            kept = store_path(settings, self._paths.report)
-            self._session.say(f"Kept: {kept}, since another run of this input is not complete.")
+            self._session.say(kept_line(settings, self._paths.report))
         return self._session.conclude(
             outcome,
             settings,
@@ -395,11 +391,6 @@ def _end(account: "RunAccount", *, is_complete: bool, is_over: bool) -> None:
         account.end()
     elif is_over:
         account.reach_end()
-
-
-def _is_alone(account: "RunAccount | None", asked: int) -> bool:
-    """Whether no other run needs what is stored. Raises StoreError."""
-    return account is None or account.is_alone(asked)
 
 
 def _is_complete(evaluation: "Evaluation", outcome: "RunOutcome", *, is_recorded: bool) -> bool:

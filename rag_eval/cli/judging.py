@@ -75,6 +75,16 @@ def _llm_judges(
     return judges
 
 
+def kept_line(settings: "Settings", target: Path) -> str:
+    """What is said of a journal that stays although the run of `target` is complete."""
+    from rag_eval.configuration.effective import store_path
+
+    return (
+        f"Kept: {store_path(settings, target)}, for another run of this input that is not complete. "
+        "Delete it if that run is not to go on."
+    )
+
+
 def refuse_empty(evaluation: "Evaluation") -> None:
     """A run that stopped before any reply has nothing to report; an older report stays as it is."""
     stopped, usage = evaluation.stopped, evaluation.usage

@@ -153,11 +153,6 @@ class Scheduler:
                     continue
                 yield task.result
 
-    @property
-    def calls(self) -> int:
-        """How many were asked for, each once."""
-        return len(self._met)
-
     def usage(self) -> Usage:
         """What the run asked of the judge so far."""
         return self.counts.added_to(self._judge.usage())

@@ -106,11 +106,6 @@ class Evaluation:
         return self._scheduler.stop_requested
 
     @property
-    def calls(self) -> int:
-        """How many were asked for, of the store or of the judge."""
-        return self._scheduler.calls
-
-    @property
     def usage(self) -> Usage:
         """Of this command."""
         return self._scheduler.usage()

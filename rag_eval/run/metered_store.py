@@ -62,9 +62,9 @@ class RunAccount:
         store.ignore_before(self.since)
         same_input = f"{self._account.rpartition(' ')[0]} %"
         others = store.rows("notes", "name", "name LIKE ? AND name != ?", same_input, self._account)
-        self._has_others = bool(others or self._open.keys() - {self._asked})
-        """Whether other runs of the same input have not come to their end. Asked now, since later the disk may be
-        full."""
+        self.is_alone = not (others or self._open.keys() - {self._asked})
+        """Whether nobody else needs the replies in the store: other runs of the same input, with other rows or metrics
+        or by another judge, may not have come to their end. Asked now, since later the disk may be full."""
         self._now: Callable[[], Usage] = Usage
         self._before = Usage()
         self.began = max(time.time(), self.since)
@@ -100,16 +100,6 @@ class RunAccount:
             earlier_cost=before.cost or 0.0,
             by_task=dict(sorted(total.by_task.items())),
         )
-
-    def is_alone(self, asked: int) -> bool:
-        """Whether nobody else needs the replies in the store, of which this run `asked` for so many.
-
-        Another run of the same input, with other rows or metrics or by another judge, may not have come to its end.
-        """
-        if not self._has_others:
-            return True
-        replies = sum(task.replies for task in self._store.overview())
-        return replies + BatchRecords(self._store).unread() <= asked
 
     def begin(self) -> None:
         """Have the run known to others before its first reply: what it sends may be answered to another command.

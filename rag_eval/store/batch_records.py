@@ -234,10 +234,6 @@ class BatchRecords:
         """Keys of the calls in open batches, of any job."""
         return {call.key for call in self._calls("state = ?", CallState.SENT)}
 
-    def unread(self) -> int:
-        """How many answers nobody has read yet, of any job."""
-        return sum(map(self._is_unread, self._calls("state IN (?, ?)", *ANSWERED, result="''")))
-
     def _is_unread(self, call: CallRecord) -> bool:
         return self._store.reply(call.key) is None and self._store.failure(call.key) is None
 
