@@ -33,7 +33,7 @@ from rag_eval.results.comparison import Rival, compare_columns
 from rag_eval.results.comparison import Verdict as Rivalry
 from rag_eval.results.head_to_head import HeadToHead, PairTally, bradley_terry
 from rag_eval.results.verdict import _by_pair, _most_preferred, preference_words
-from rag_eval.run.pairs import PairJudge, _rounds
+from rag_eval.run.pairs import PairJudge, PairPlan, _rounds
 from rag_eval.store.leftovers import new_file
 from rag_eval.tables.joining import with_earlier_answers
 from rag_eval.tables.table import read_table
@@ -419,10 +419,11 @@ def test_calls_per_query(bots: int, calls: int) -> None:
     assert {2 * len(each) for each in judge.rounds} == {calls}
 
 
-def test_few_queries_are_compared_in_all_pairs() -> None:
-    judge = PairJudge.of(compared(), BOTS, [f"q{number}" for number in range(20)])
-    assert judge
-    assert judge.choice == ALL_PAIRS
+@pytest.mark.parametrize(("queries", "choice"), [(29, ALL_PAIRS), (30, MATCHING)])
+def test_few_queries_are_compared_in_all_pairs(queries: int, choice: str) -> None:
+    """Of four bots, a query compares one of three pairings; each is to have ten queries."""
+    keys = [f"{number:08x}" for number in range(queries)]
+    assert PairPlan.of(compared(), "ABCD", reversed(keys)) == (choice, keys[-1], keys[19])
 
 
 # Runs
