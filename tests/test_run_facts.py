@@ -16,7 +16,7 @@ from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
-from rag_eval.records import METRIC_LABELS, Case, RunFacts, Score
+from rag_eval.records import METRIC_LABELS, Case, Outcome, Row, RunFacts, Score
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
@@ -160,6 +160,19 @@ def test_marks_are_counted_by_bot() -> None:
 
 def failed(bot: str, row: int, code: str) -> Any:
     return result_of(Case(row, bot, "q", "a"), [Score.failed("faithfulness", code, "…")])
+
+
+def test_an_offline_run_that_is_stopped_ends_where_it_is(tmp_path: Path) -> None:
+    """What an LLM did not judge is marked so, since it may be judged later."""
+    settings = settings_of(tmp_path, "[judge]\nprovider = offline\n")
+    evaluation = Evaluation(Judges.offline(settings), settings)
+    results = evaluation.results(Row(n, "q", (Case(n, "A", "q", "r", "r", ("r",)),)) for n in range(500))
+    begun = [next(results)]
+    evaluation.request_stop(RunStoppedError("interrupted", "interrupted by the user"))
+    begun += results
+    evaluation.close()
+    assert 1 <= len(begun) < 100
+    assert not any(score.outcome is Outcome.FAILED for row in begun for score in row[0].scores.values())
 
 
 def test_the_facts_at_the_end_are_those_of_the_start_and_what_happened(tmp_path: Path) -> None:
