@@ -46,7 +46,10 @@ def manifest(folder: Path) -> dict[str, Any]:
 def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet = write_table(tmp_path / "in.xlsx", *SHEET)
     files = ("--junit", "gates.xml", "--markdown", "summary.md", "--manifest", "run.json")
+    meanwhile: list[dict[str, Any]] = []
+    judge.always = lambda request: meanwhile.append(manifest(tmp_path))
     ended = run_cli("in.xlsx", "-o", "r.xlsx", *files, "--max-calls", "99", **azure(judge))
+    assert {(each["status"], each["run"]["rows"]) for each in meanwhile} == {("running", 1)}
     found = manifest(tmp_path)
     assert (ended.code, found["status"], found["exit_code"], found["reason"]) == (0, "complete", 0, "")
     assert found["options"]["max_calls"] == 99
