@@ -62,7 +62,7 @@ class LocalEngine:
         self._ahead = ahead
         self._started = started
         self._processes: Processes | None = None
-        self.slots = max(1, min(usable_cores(), most or usable_cores()))
+        self.slots = min(usable_cores(), most or usable_cores())
 
     def __enter__(self) -> "LocalEngine":
         return self
