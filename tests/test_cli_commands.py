@@ -176,6 +176,10 @@ def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path)
     assert (ended.code, (tmp_path / "out" / "report.xlsx").exists()) == (0, True)
 
 
+def test_wait_counts_minutes() -> None:
+    assert (Options().patience, Options(wait=1.5).patience) == (0, 90)
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -145,7 +145,7 @@ def wait_for_batches(
     """Go on as far as possible, for as long as the user wants to wait. Returns the batches that are still open."""
     until = time.monotonic() + 60 * (options.batch_wait or 0.0)
     for pause in poll_pauses():
-        with run.exclusive(60 * options.wait):
+        with run.exclusive(options.patience):
             waiting = run.advance()
         left = until - time.monotonic()
         if not waiting:
@@ -165,7 +165,7 @@ def cancel_batches(run: "BatchRun", options: Options, manifest: "Manifest") -> E
 
     The result is printed even with --quiet: it is what --batch-cancel asks for.
     """
-    with run.exclusive(60 * options.wait):
+    with run.exclusive(options.patience):
         left = run.cancel()
     if left:
         line = f"Cancelling {_number(left)}. Run the same command again to store the finished replies."

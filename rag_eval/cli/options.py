@@ -484,6 +484,11 @@ class Options:
         return parse_gates(self.fail_under, self.fail_over)
 
     @property
+    def patience(self) -> float:
+        """Seconds to wait for another run that uses the same report."""
+        return 60 * self.wait
+
+    @property
     def in_batches(self) -> bool:
         return self.batch or self.batch_cancel
 

@@ -73,7 +73,7 @@ class Session:
                 yield session
 
     def locked(self) -> AbstractContextManager[None]:
-        return locked(self.paths.report, patience=self.options.wait * 60)
+        return locked(self.paths.report, patience=self.options.patience)
 
     def read_gates(self) -> None:
         """The gates, and the baseline if it is a file. Raises InputError."""

@@ -111,7 +111,7 @@ class ShardedJob:
         with (
             lent_key(loaded.settings),
             workers_for(self._folder, self._options, loaded.settings) as started,
-            locked(self._folder.manifest, patience=self._options.wait * 60),
+            locked(self._folder.manifest, patience=self._options.patience),
         ):
             self._paths.make_room(loaded.settings)
             plan, before = self._plan(loaded)
