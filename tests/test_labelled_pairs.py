@@ -952,6 +952,9 @@ def test_labels_of_cases_and_of_pairs_are_read_together(
     assert "warning" not in ended.err.casefold(), ended.err
     assert read_sheet(tmp_path / "l.xlsx", "Human Alignment")[0]["Cases"] == 20
     assert read_sheet(tmp_path / "l.xlsx", "Human Preferences")[0]["Human Win Rate"] == 1
+    for more in ("cases.xlsx", "pairs.xlsx"):
+        run_cli("l.json", "--report-only", "--labels", more, "-o", "k.xlsx", "-q")
+        assert {"Human Alignment", "Human Preferences"} <= {*load_workbook(tmp_path / "k.xlsx").sheetnames}
     run_cli("run.json", "--report-only", "--labels", "pairs.xlsx", "-o", "m.xlsx", "-q")
     assert "Human Alignment" not in load_workbook(tmp_path / "m.xlsx").sheetnames
 
