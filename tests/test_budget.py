@@ -433,13 +433,15 @@ def test_an_unknown_price_comes_with_the_place_that_lists_it(
 def test_the_price_of_another_toxicity_deployment_must_be_known_too(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    (tmp_path / "config.ini").write_text(PRICES + "[toxicity]\ndeployment = cheap\n")
     sheet_of(tmp_path / "in.xlsx")
-    ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
-    assert ended.code == 2
-    assert (
-        "the price of cheap is not known; add the lines 'toxicity_input = PRICE' and 'toxicity_" in ended.err
-    )
+    for known, lines in (
+        ("", "'toxicity_input = PRICE' and 'toxicity_output = PRICE'"),
+        ("toxicity_input = 1\n", "'toxicity_output = PRICE'"),
+    ):
+        (tmp_path / "config.ini").write_text(f"{PRICES}{known}[toxicity]\ndeployment = cheap\n")
+        ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
+        assert ended.code == 2
+        assert f"the price of cheap is not known; add the lines {lines} to section [prices]" in ended.err
 
 
 def test_max_minutes_stops_before_the_next_request() -> None:
