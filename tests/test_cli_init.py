@@ -96,7 +96,9 @@ def test_the_commands_that_are_printed_begin_as_the_one_that_was_used(
 
 def test_the_template_is_filled_in_and_explained(rag_eval: Run, tmp_path: Path) -> None:
     rag_eval("init")
-    sheet = load_workbook(tmp_path / "answers.xlsx").worksheets[0]
+    book = load_workbook(tmp_path / "answers.xlsx")
+    assert (book.properties.title, str(book.properties.created)[:10]) == ("Input for RAG Eval", "2025-01-01")
+    sheet = book.worksheets[0]
     header, *rows = sheet.iter_rows()
     assert [cell.value for cell in header] == ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
     assert all(cell.comment and cell.font.bold for cell in header)
