@@ -18,7 +18,7 @@ from files import write_table
 from hypothesis import given
 from hypothesis import strategies as st
 from page_cases import page_of
-from report_cases import facts_of, plain_result, random_results, result_of, write_output
+from report_cases import facts_of, failed_result, plain_result, random_results, result_of, write_output
 
 from rag_eval.errors import OutputError
 from rag_eval.records import (
@@ -55,7 +55,11 @@ def read(page: Path) -> dict[str, Any]:
     return {
         "meta": meta,
         "rows": list(wide[:rows]),
+        "slices": list(wide[rows : 2 * rows]),
+        "at": list(wide[4 * rows :]),
         "rqs": list(narrow[2 * cases : 3 * cases]),
+        "columns": [list(narrow[start : start + cases]) for start in range(0, len(narrow), cases or 1)],
+        "bits": list(numbers[len(wide) * 4 + len(narrow) * 2 : -rows]) if rows else [],
         "why": list(numbers[-rows:]) if rows else [],
         "queries": json.loads(unpacked(element(html, 'id="queries"'))),
         "records": [blocks[block][position] for block, position in places],
@@ -554,6 +558,33 @@ def test_a_column_with_a_value_per_row_is_no_filter_and_does_not_fill_the_page(t
     meta = read(page)["meta"]
     assert (meta["sliceBy"], meta["slices"], meta["rows"]) == ("", [], 1_201)
     assert "and 1,101 more rows: see the workbook or the JSON." in page.read_text(encoding="utf-8")
+
+
+def test_rows_and_cases_can_be_filtered_by_slice_bot_threshold_failure_and_flag(tmp_path: Path) -> None:
+    results = [
+        plain_result(row, bot, value, columns={"Topic": topic})
+        for row, topic in ((2, "loans"), (3, " fees "), (4, " "), (5, "loans"))
+        for bot, value in zip(BOTS, (0.9, 0.1), strict=True)
+    ]
+    results[0] = replace(results[0], toxicity=Score.scored(TOXICITY, 0.9))
+    results[3] = failed_result(3, "Birch", "timeout")
+    flags = {(2, "Atlas"): ("response: x",), (4, "Birch"): ("query: y", "response: x")}
+    cut = {(3, "Birch"): "chunk 1 of 2", (4, "Birch"): "chunk 1 of 2"}
+    page = read(page_of(tmp_path / "p.html", results, slice_by="Topic", flags=flags, cut_contexts=cut))
+    meta = page["meta"]
+    assert (meta["slices"], meta["sliceBy"]) == (["loans", "fees", ""], "Topic")
+    assert (page["slices"], page["at"]) == ([0, 1, 2, 0], [0, 0, 1, 1, 2, 2, 3, 3])
+    bots, below, *values = page["columns"]
+    assert bots == [0, 1] * 4
+    good, bad, failed, low = 9_000, 1_000, -2, 0b0111110
+    assert below == [0b1000000, low, 0, 0, 0, low, 0, low], "toxicity is better low, all else is better high"
+    assert values[:-1] == [[good, bad, good, failed, good, bad, good, bad]] * 6
+    assert values[-1] == [good, *[200] * 7]
+    all_failures, ok, not_judged = 0b111, 0b1000, 0b10000
+    modes = [ok, all_failures, ok, not_judged, ok, all_failures, ok, all_failures]
+    x, cut_context, y = 1, 2, 4
+    assert meta["flags"] == ["x", "context cut", "y"]
+    assert page["bits"] == [*modes, x, 0, 0, cut_context, 0, x + cut_context + y, 0, 0]
 
 
 def test_flags_that_a_runs_json_may_name_cannot_break_the_page(tmp_path: Path) -> None:
