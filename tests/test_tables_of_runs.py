@@ -317,7 +317,7 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "a baseline of another judge": since_another_judge,
     "a baseline of a judge with an embedding": since_an_embedding,
     "with a history": with_a_history,
-    "latency and cost": lambda: spending(24, Atlas=0.004, Birch=0.0012),
+    "latency and cost": lambda: spending(26, Atlas=0.004, Birch=0.0012),
     "latency and cost of few rows": lambda: spending(4, Atlas=0.004, Birch=0.0),
     "one bot, stopped": of_one_bot,
     "fourteen bots": of_many_bots,
