@@ -168,6 +168,7 @@ def test_a_line_of_a_whole_table_is_as_high_as_its_texts(text: str, height: floa
     columns = [
         plain_column("a", 10, Look.TEXT, str),
         plain_column("b", 10, Look.COUNT, len),
+        plain_column("d", 10, Look.TEXT, lambda line: line[:1]),
         plain_column("c", 1, Look.TEXT, str, is_folded=True),
     ]
     for is_whole in (True, False):

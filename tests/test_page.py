@@ -91,6 +91,18 @@ def test_the_page_holds_every_case_and_its_texts(tmp_path: Path) -> None:
     assert page["queries"] == [results[2 * row].case.query for row in range(30)]
 
 
+@pytest.mark.parametrize(
+    ("rows", "length", "blocks"), [(500, 1, 1), (501, 1, 2), (7, 20_000, 1), (8, 20_000, 1), (9, 20_000, 2)]
+)
+def test_texts_are_packed_in_blocks_that_a_browser_unpacks_at_once(
+    rows: int, length: int, blocks: int, tmp_path: Path
+) -> None:
+    results = [plain_result(row, "A", 0.5, response="x" * length) for row in range(rows)]
+    page = page_of(tmp_path / "p.html", results)
+    assert page.read_text(encoding="utf-8").count('class="texts">') == blocks
+    assert [len(record["c"]) for record in read(page)["records"]] == [1] * rows
+
+
 def test_readers_without_a_script_see_the_fifty_cases_with_the_lowest_rqs(tmp_path: Path) -> None:
     """The lowest first, of equal ones the first; long texts are shortened, and an empty response is named."""
     results = [plain_result(row, "A", (row * 7 % 60) / 100) for row in range(2, 62)]
