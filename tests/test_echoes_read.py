@@ -136,6 +136,9 @@ COMPARED = """
     Which is bigger, the hall or the yard? | The hall. | The yard of the town.
     Does the bus or the train go there? | The bus does. | The train
     Is or was it? | It is. | It was.
+    Is it tea or tea? | Tea. | Tea
+    Do you sell tea or the like? | Tea. | Tea
+    Is it the tea or? | Tea. | Tea
     停车是免费还是收费？ | 免费。 | 收费。
     Who founded it? | Nobody knows. | The founder is unknown.
     Who founded it? | Ada. | The founder is not known. It is old.
