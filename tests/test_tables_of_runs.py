@@ -301,6 +301,16 @@ def since_an_embedding() -> MadeRun:
     return MadeRun(facts, made_results(3, rows=20), frozenset(("baseline",)), past=past)
 
 
+def since_other_metrics(*, has_more: bool) -> MadeRun:
+    """Only one of the two runs has scores of faithfulness."""
+    whole = [plain_result(row, bot, round(0.5 + 0.02 * (row % 7), 2)) for row in range(2, 10) for bot in TWO]
+    none = Score.not_applicable("faithfulness", "it was not asked for")
+    part = [result_of(each.case, ({**each.scores, "faithfulness": none}).values()) for each in whole]
+    then, now = (part, whole) if has_more else (whole, part)
+    facts = facts_of(TWO, 8, diagnostics=False)
+    return MadeRun(facts, now, frozenset(("baseline",)), past=past_run(then, judge=facts.judge))
+
+
 def with_a_history() -> MadeRun:
     past = past_run(made_results(2, 0.15, 44), judge=FACTS.judge)
     return MadeRun(replace(FACTS, rubric=""), made_results(4), frozenset(("history",)), past=past, days=5)
@@ -316,6 +326,8 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "everything at once": with_everything,
     "a baseline of another judge": since_another_judge,
     "a baseline of a judge with an embedding": since_an_embedding,
+    "a baseline with more metrics": lambda: since_other_metrics(has_more=False),
+    "a baseline with fewer metrics": lambda: since_other_metrics(has_more=True),
     "with a history": with_a_history,
     "latency and cost": lambda: spending(26, Atlas=0.004, Birch=0.0012),
     "latency and cost of few rows": lambda: spending(4, Atlas=0.004, Birch=0.0),
@@ -340,6 +352,7 @@ RUNS: Mapping[str, Callable[[], MadeRun]] = {
     "pairs in a matching": lambda: in_pairs(FIVE, 60, MATCHING, seed=6),
     "pairs in a large matching": lambda: in_pairs(FIVE, 200, MATCHING, seed=9),
     "pairs of a matching in conversations": lambda: in_pairs(FIVE, 40, MATCHING, seed=6, talks=9),
+    "a matching without pairs": lambda: of_equal_bots(0.7, 0.6, 0.5, head_to_head=MATCHING),
     "pairs in a small matching": lambda: in_pairs(FIVE, 5, MATCHING, seed=7, raters=("Ada", "Ben")),
     "pairs of a judge that prefers what is first": lambda: in_pairs(THREE, 30, ALL_PAIRS, seed=8, first=0.6),
     "pairs that contradict RQS": lambda: in_pairs(TWO, 30, ALL_PAIRS, seed=3, skill=0.9, turned=True),
