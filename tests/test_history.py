@@ -725,12 +725,14 @@ def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path
 def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
     entry: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A hundred rows for all bots together."""
+    """A hundred rows for all bots together, and a chart of sixty for each."""
     start = datetime(2026, 3, 1, tzinfo=UTC)
-    days = [start + timedelta(days=day) for day in range(52)]
+    days = [start + timedelta(days=day) for day in range(62)]
     history = history_of(tmp_path / "h", *(changed(entry, started=day.isoformat()) for day in days))
-    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", history_section(history))
-    assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
+    page = history_section(history)
+    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", page)
+    assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[12:])]
+    assert page.count(f"mean RQS of 60 runs from {days[2]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}; the last") == 2
 
 
 @pytest.mark.parametrize(
