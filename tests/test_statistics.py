@@ -28,6 +28,7 @@ from rag_eval.results.comparison import (
 )
 from rag_eval.results.intervals import (
     Interval,
+    bca_levels,
     bootstrap_mean_interval,
     chunks,
     pooled,
@@ -850,3 +851,29 @@ def corrected(judged, labels):
 
 def width(mean):
     return mean.interval.high - mean.interval.low
+
+
+def by_formula(bias: float) -> tuple[float, float]:
+    normal = stats.norm
+    return normal.cdf(2 * bias - 1.96), normal.cdf(2 * bias + 1.96)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "acceleration", "levels"),
+    [
+        (2.0, 0.0, by_formula(0.0)),
+        (1.5, 0.0, by_formula(stats.norm.ppf(1 / 3))),
+        (3.0, 0.0, by_formula(stats.norm.ppf(0.75))),  # five sixths, but no more than three quarters
+        (9.0, 0.0, by_formula(stats.norm.ppf(0.75))),
+        (-9.0, 0.0, by_formula(stats.norm.ppf(0.25))),
+        (2.0, 0.1, (stats.norm.cdf(-1.96 / 1.196), stats.norm.cdf(1.96 / 0.804))),
+        (2.0, 1.0, (stats.norm.cdf(-1.96 / 2.96), 1.0)),
+        (2.0, -1.0, (0.0, stats.norm.cdf(1.96 / 2.96))),
+    ],
+)
+def test_the_levels_of_bca_are_those_of_the_book_and_finite_if_all_replicates_are_on_one_side(
+    estimate: float, acceleration: float, levels: tuple[float, float]
+) -> None:
+    """Of three replicates, at least a quarter counts as below the estimate, and a quarter as above it."""
+    found = bca_levels(np.array([1.0, 2.0, 3.0]), estimate, acceleration, 1.96)
+    assert found == pytest.approx(levels, abs=1e-12)
