@@ -12,7 +12,7 @@ import pytest
 from report_cases import facts_of, plain_result, result_of
 from scipy.stats import binomtest, bootstrap, spearmanr
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, RunFacts, Score
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Outcome, PairVerdict, RunFacts, Score
 from rag_eval.report.judge_tables import judge_facts, summary_lines, table_lines
 from rag_eval.results.agreement import kappa_difference
 from rag_eval.results.judge_comparison import (
@@ -468,3 +468,42 @@ def test_no_number_is_nan() -> None:
     for line in of_values([(None, 0.5), (0.1, 0.9), (0.2, None)]).measures:
         numbers = (line.a.mean, line.b.mean, line.difference, line.a.own.value, line.a.own.stdev)
         assert not any(number is not None and math.isnan(number) for number in numbers)
+
+
+def test_pairs_are_compared_by_what_each_judge_prefers_and_those_that_failed_are_counted() -> None:
+    one, half, other = (PairVerdict("B", Outcome.SCORED, value) for value in (1.0, 0.5, -1.0))
+    tie = PairVerdict("B", Outcome.SCORED, 0.0, ("this", "other"))
+    failed, elsewhere = PairVerdict("B", Outcome.FAILED), PairVerdict("C", Outcome.SCORED, 1.0)
+    control = PairVerdict("A1", Outcome.SCORED, 1.0)
+    said = [
+        (one, one),
+        (half, other),
+        (failed, one),
+        (one, failed),
+        (tie, one),
+        (elsewhere, one),
+        (control, control),
+    ]
+    found = compared(
+        [
+            (replace(judged(row, 0.5), pairs=(a,)), replace(judged(row, 0.5), pairs=(b,)))
+            for row, (a, b) in enumerate(said, 2)
+        ]
+    ).preferences
+    assert found is not None
+    assert (found.failed, found.flips) == (2, (1, 0))
+    none = {"first bot": 0, "tie": 0, "other bot": 0}
+    assert found.counts == {
+        "first bot": {**none, "first bot": 1},
+        "tie": {**none, "first bot": 1, "other bot": 1},
+        "other bot": none,
+    }
+    assert compared([(judged(2, 0.5), judged(2, 0.5))]).preferences is None
+
+
+def test_without_weights_rqs_is_no_measure() -> None:
+    pairs = [(judged(row, 0.5), judged(row, 0.6)) for row in range(2, 8)]
+    without = replace(facts(), weights={})
+    kinds = (facts(), facts()), (facts(), without), (without, without)
+    found = [compared(pairs, *each) for each in kinds]
+    assert ["rqs" in [line.measure for line in each.measures] for each in found] == [True, True, False]
