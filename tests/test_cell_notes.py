@@ -79,6 +79,7 @@ def test_a_note_lists_what_speaks_against_a_score_by_verdict() -> None:
         Evidence("statement", text, verdict, False) for text, verdict in zip(texts, verdicts, strict=True)
     ]
     evidence.append(Evidence("statement", "They can be extended.", "supported", True))
+    evidence.append(Evidence("statement", "Tea is free.", "contradicted", False))
     evidence.append(Evidence("chunk", "Fees", "irrelevant", False, "it speaks of fees", rank=2))
 
     def note(*its: Evidence) -> list[str]:
@@ -89,9 +90,10 @@ def test_a_note_lists_what_speaks_against_a_score_by_verdict() -> None:
         "0.10, below 0.30",
         "1 of 1 chunk: irrelevant",
         "– #2 Fees (it speaks of fees)",
-        "1 of 4 statements: contradicted",
+        "2 of 5 statements: contradicted",
         "– Dogs are welcome here, too.",
-        "2 of 4 statements: not supported",
+        "– Tea is free.",
+        "2 of 5 statements: not supported",
         "Loans last four weeks..., They are free.",
     ]
     its = [Evidence("statement", "w" * width, "wrong", False) for width in (97, 97, 97, 97, 97, 98)]

@@ -585,6 +585,7 @@ def test_numbers_that_the_chunks_carry_win() -> None:
         ("Fees.", [-1]),
     ]
     assert habit_of("Loans [9].", chunks).cites
+    assert read("Loans [30]. Books [31].") == [("Loans.", [-30]), ("Books [31].", [])], "31 is far from 3"
     partly = ("[4] Loans last four weeks.", "Books can be renewed.", "Returns are possible.")
     assert read("Loans [1].", partly) == [("Loans.", [1])]
 

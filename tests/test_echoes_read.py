@@ -159,6 +159,18 @@ COMPARED = """
     Which of the two is cheaper? | The first. | Both.
     How many mills are there? | Two | Some.
     What percentage is free? | 25 % | A quarter
+    Qui l'a fondé ? | Ada. | Une ville
+    Où est le moulin ? | À Bonn | ici
+    Où se trouve le moulin ? | À Bonn | ici
+    Quand était-ce ? | En 1900 | hier
+    Combien coûte-t-il ? | 9 euros | peu
+    Wann war das? | 1900 | gestern
+    Wo ist die Mühle? | In Bonn | hier
+    Wie viele gibt es? | Zwei | einige
+    ¿Cuándo fue? | En 1900 | ayer
+    ¿Dónde está? | En Bonn | aquí
+    谁设计的？ | 李四 | 张三
+    When and where was it built? | In 1900 in Bonn | nobody knows
 """
 OF_MILLS = (
     "The mill was designed by Keller. Max Brod and August von Goethe wrote of it.",
@@ -269,7 +281,8 @@ def compared() -> Iterator[str]:
         yield f"{line} = {', '.join(name for name, is_so in told.items() if is_so)}".rstrip()
         left, given = options_left_out(said.stems, answer, query), given_names(truth, query, OF_MILLS)
         yield f"  left out {sorted(left) if left is not None else None}, sought {in_short(truth, query, OF_MILLS)}"
-        yield f"  given names {sorted(given)}, {kind and kind.name}, {[*asking_of(query)]}, {asks(query)}"
+        told_by = kind and f"{kind.name}{' for certain' if kind.is_certain else ''}"
+        yield f"  given names {sorted(given)}, {told_by}, {[*asking_of(query)]}, {asks(query)}"
 
 
 def stances() -> Iterator[str]:

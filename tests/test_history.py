@@ -551,6 +551,7 @@ DAMAGES: tuple[tuple[Callable[[str], str], str], ...] = (
     (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 1.5}]'), OUTSIDE),
     (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 0.5}]'), "a count of common queries is"),
     (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
+    (lambda line: line.replace('"id": "', '"id": "\\u00e4'), "its id is not one that RAG Eval gives"),
     (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
     (lambda line: "[" * 100_000, ""),
     (lambda line: "7", "it is not the object of a run"),

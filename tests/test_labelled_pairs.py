@@ -601,6 +601,14 @@ def test_the_corrected_win_rate_counts_a_conversation_as_one() -> None:
     assert found[54].win_rate == found[4].win_rate
 
 
+@pytest.mark.parametrize("conversations", [4, 5])
+def test_five_labelled_conversations_are_enough_for_a_corrected_win_rate(conversations: int) -> None:
+    judge = {f"q{number}": number % 2.0 for number in range(40)}
+    people = {key: (number % 3) / 2 for number, key in enumerate(judge) if number < 20}
+    groups = {key: number % conversations if key in people else number for number, key in enumerate(judge)}
+    assert (corrected_rate(judge, people, judge.keys(), groups) is None) is (conversations == 4)
+
+
 def labelled(values: Sequence[float], judge: Sequence[float] = ()) -> list[CaseResult]:
     """A run whose rows have these labels, all of them drawn, and these values of the judge, by default ties."""
     return run_of(
