@@ -838,6 +838,7 @@ def test_a_number_that_the_chunks_also_have_without_a_unit_has_no_other_unit() -
         ("¿Quién paga más?", "Los menores paga más: menos de 25 años.", "Menos de 25.", "Más de 25."),
         ("Who gets in free?", "Entry is free for children under 12.", "Under 12.", "Over 12."),
         ("How many may come?", "At most 12 people may come.", "No more than 12.", "No fewer than 12."),
+        ("How many came?", "Over 2 million people came.", "Over two million.", "Under two million."),
         ("When does it ring?", "It rings above −15 °C.", "Above −15 °C.", "Below −15 °C."),
         ("When does it ring?", "It rings above -15 °C.", "Above -15 °C.", "Below -15 °C."),
         ("Wie viele dürfen kommen?", "Höchstens 12 Personen.", "Höchstens 12.", "Mehr als 12."),

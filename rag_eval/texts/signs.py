@@ -105,7 +105,8 @@ def _directions(
     `told` receives the stems of what tells the directions.
     """
     found: dict[str, set[tuple[str, AbstractSet[str]]]] = {}
-    spelled = [word for word, digits in NUMBER_WORDS.items() if digits in wanted]
+    first_digits = {number.rstrip("0") for number in wanted}  # "two" may be that of two million
+    spelled = [word for word, digits in NUMBER_WORDS.items() if digits.rstrip("0") in first_digits]
     for normal in [normalise(each.text) for each in readings if not wanted.isdisjoint(each.stems)]:
         pattern = _BOUNDED if any(word in normal for word in spelled) else _BOUNDED_DIGITS
         for match in pattern.finditer(normal):
