@@ -653,6 +653,36 @@ def test_a_response_declines_rightly_if_the_ground_truth_says_that_there_is_no_a
     assert value("faithfulness", made_up, query=query, chunks=chunks) < 0.62
 
 
+@pytest.mark.parametrize(
+    ("reference", "response", "other"),
+    [
+        (
+            "-5 million euros",
+            "There was a shortfall of 5 million euros.",
+            "There was a profit of 5 million euros.",
+        ),
+        (
+            "-5 million euros",
+            "They are 5 million euros in the red.",
+            "They are 5 million euros in the black.",
+        ),
+        ("-5 Millionen Euro", "Ein Fehlbetrag von 5 Millionen Euro.", "Ein Betrag von 5 Millionen Euro."),
+        ("-5 Millionen Euro", "Eine Unterdeckung von 5 Millionen Euro.", "Das Lager hat 5 Millionen Euro."),
+        ("-5 millions d'euros", "Un manque de 5 millions d'euros.", "Un gain de 5 millions d'euros."),
+        ("-5 milioni di euro", "Un disavanzo di 5 milioni di euro.", "Un avanzo di 5 milioni di euro."),
+        ("-5 miljoen euro", "Het was 5 miljoen euro lager.", "Het was 5 miljoen euro hoger."),
+    ],
+)
+def test_an_amount_without_its_sign_is_right_behind_a_word_of_losing(
+    reference: str, response: str, other: str
+) -> None:
+    found = [
+        value("answer_correctness", each, query="What was the result?", reference=reference)
+        for each in (response, other)
+    ]
+    assert found[0] > 0.48 > found[1]
+
+
 @pytest.mark.parametrize("reference", ["None.", "In Rua Augusta 12.", "The branch is not in Lisbon."])
 def test_other_ground_truths_have_an_answer(reference: str) -> None:
     query, chunks = "Where in Lisbon is the branch?", ("Our branches are in Berlin, Hamburg and Vienna.",)

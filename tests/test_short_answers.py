@@ -1020,6 +1020,28 @@ def test_the_same_bound_code_or_person_in_other_words_is_not_taken_for_another(
             "Nur Blindenhunde sind erlaubt.",
             "Hunde sind erlaubt.",
         ),
+        ("Ist nur am Wochenende geöffnet?", "Ja", "Nur am Wochenende.", "Nein."),
+        ("Are dogs allowed?", "Yes", "Only dogs are allowed.", "Only cats are allowed."),
+        ("How many may come?", "No more than 20 people.", "Maximum 20 people.", "Minimum 20 people."),
+        (
+            "How many may come?",
+            "No fewer than 20 people.",
+            "A minimum of 20 people.",
+            "A maximum of 20 people.",
+        ),
+        ("Until when?", "No earlier than 5 May.", "Not earlier than 5 May.", "No later than 5 May."),
+        (
+            "Jusqu'à quand ?",
+            "Pas plus tard que le 5 mai.",
+            "Jusqu'au 5 mai.",
+            "Au plus tôt le 5 mai.",
+        ),
+        (
+            "What is the e-mail address?",
+            "help@shop.example",
+            "help@shop.example (or info@shop.example)",
+            "info@shop.example (or sales@shop.example)",
+        ),
     ],
 )
 def test_no_longer_negates_no_more_than_bounds_and_only_is_no_yes(

@@ -143,16 +143,18 @@ def _powers_in(query: str) -> frozenset[str]:
 def other_codes(text: str, others: Sequence[str]) -> frozenset[str]:
     """Stems of the codes of a text that the others do not have, but another one with the same digits: BX204, LX204.
 
-    Not of one that is a longer or shorter form of theirs. And of e-mail addresses, if the others only have other ones.
+    Not of one that is a longer or shorter form of theirs. And of e-mail addresses, if the others have other ones
+    and none of these.
     """
     own = _codes((text,)) if _MAY_BE_CODE.search(text) else set()
     theirs = _codes(filter(_MAY_BE_CODE.search, others)) if own else set()
     wrong = [code for code in own - theirs if any(_replaces(code, each) for each in theirs)]
     joined = " ".join(_WITHIN_CODE.sub("", normalise(other)) for other in others) if wrong else ""
     wrong = [code for code in wrong if code not in joined]
-    if addresses := _addresses((text,)):
-        known = _addresses(others)
-        wrong += addresses - known if known else ()
+    addresses = _addresses((text,))
+    known = _addresses(others) if addresses else set()
+    if known and addresses.isdisjoint(known):
+        wrong += addresses
     return frozenset(chain.from_iterable(map(stems_of, wrong)))
 
 

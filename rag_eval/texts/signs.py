@@ -280,14 +280,15 @@ _FALLING = re.compile(
     r"|fall|fell|drop|declin|decreas|down(?!load|town|stream)|loss|lost|lose|losing|lower(?!\s(?:limit|bound))|less|reduc"
     r"|discount|save[sd]?\b|saving\b|savings\b(?!\s(?:account|bank|book|plan|rate))|cheaper|below|under(?:\b|perf|sh)"
     r"|negativ|minus|debt|owe|deficit|overdr|shr[aiu]nk|sank|sink|slip|cuts?\b|slump|plung|contracted|dip(?:s|p\w+)?\b"
-    r"|worse|miss(?:ed|es)?\b"
+    r"|worse|miss(?:ed|es)?\b|short(?:fall|age)s?\b|in\sthe\sred\b"
     r"|sinkt|gesunk|fiel|gefall|fällt|rückgang|rückgäng(?!ig)|zurück|verl[uo]|abn|abgen|wenig|rabatt|nachl|ermäß"
     r"|unter(?:\b|halb|schr)|schuld|im\ssoll\b|defizit|reduz|senk|gesenk|günst|billig|minder(?!j)|kälter|frost"
-    r"|baiss|chut|recul|diminu|perd|perte|rédu|remis|rabais|sous\b|dett|défici|inféri|négati|découvert|moins"
+    r"|fehlbetr|unterdeck|überzogen|miese"
+    r"|baiss|chut|recul|diminu|perd|perte|rédu|remis|rabais|sous\b|dett|défici|inféri|négati|découvert|moins|manque\b"
     r"|ca[íye]|baj|descen|dismin|pérd|descuent|déficit|deud|rebaj|menor|menos|debajo"
-    r"|cal(?:[oai]|ano|at[oaei]|are)\b|scend|sces[oaei]|scont|riduz|sotto\b|debit(?!\scard)|meno"
+    r"|cal(?:[oai]|ano|at[oaei]|are)\b|scend|sces[oaei]|scont|disavan|riduz|sotto\b|debit(?!\scard)|meno"
     r"|queda|cai(?!x)|desce|desci[ad]|descont|abaix|prejuí|dívid|negat"
-    r"|da(?:al|len|ling)|gedaald|korting|verlies|onder\b|laag|lager\sdan|tekort"
+    r"|da(?:al|len|ling)|gedaald|korting|verlies|onder\b|laag|(?-i:lager)\b|tekort"
     r"|spad|strat[aęyą]\b|zniż|rabat|poniż|mniej|obniż|ujemn|pokles|sleva|ztrát"
     r"|упа|сниж|сниз|пад|скид|убы|минус|ниже|долг|меньш|поте|сокра"
     r"|düş|azal|indirim|zarar|kayıp|eksi|altında|giảm|âm\b|lỗ|thấp|turun|rugi|diskon|bawah"
@@ -312,16 +313,18 @@ _BOUNDED = re.compile(
 """A number in digits or words, with its power of ten."""
 _OTHER_WAY = {"less": "more", "more": "less", "down": "up", "up": "down"}
 _LESS = (
-    "under|below|up to|at (?:the )?most|(?:less|fewer|lower|younger|shorter|smaller|lighter|cheaper|colder|slower) than"
-    "|unter|unterhalb von|bis zu|hochstens|(?:weniger|junger|kurzer|kleiner|niedriger|leichter|geringer|billiger) als"
-    "|moins de|jusqu'a|au plus|(?:au|en) dessous d[eu]|au-dessous d[eu]|inferieure?s? a"
+    "under|below|up to|at (?:the )?most|maximum"
+    "|(?:less|fewer|lower|younger|shorter|smaller|lighter|cheaper|colder|slower|earlier) than"
+    "|unter|unterhalb von|bis zu|hochstens|maximal"
+    "|(?:weniger|junger|kurzer|kleiner|niedriger|leichter|geringer|billiger) als"
+    "|moins de|jusqu'a|au plus(?: tard)?|(?:au|en) dessous d[eu]|au-dessous d[eu]|inferieure?s? a"
     "|menos de|hasta|a lo sumo|como maximo|por debajo de|inferior(?:es)? a"
 )
 _MORE = (
-    "over|above|beyond|exceed(?:s|ed|ing)?|at (?:the )?least"
-    "|(?:more|greater|higher|older|longer|larger|bigger|heavier|taller|warmer|faster) than"
-    "|uber|oberhalb von|mindestens|wenigstens|(?:mehr|alter|langer|grosser|hoher|schwerer|teurer) als"
-    "|plus de|au moins|(?:au|en) dessus d[eu]|au-dessus d[eu]|superieure?s? a"
+    "over|above|beyond|exceed(?:s|ed|ing)?|at (?:the )?least|minimum"
+    "|(?:more|greater|higher|older|longer|larger|bigger|heavier|taller|warmer|faster|later) than"
+    "|uber|oberhalb von|mindestens|wenigstens|minimal|(?:mehr|alter|langer|grosser|hoher|schwerer|teurer) als"
+    "|plus (?:de|tard que)|au moins|au plus tot|(?:au|en) dessus d[eu]|au-dessus d[eu]|superieure?s? a"
     "|mas de|al menos|por lo menos|como minimo|por encima de|superior(?:es)? a"
 )
 _DOWN = (
@@ -350,7 +353,7 @@ _OF_BOUNDS = frozenset(
 )
 """Stems of words that tell a bound or a direction."""
 _BETWEEN = (
-    "(?:the|an?|ages?|aged|of|is|are|amount|sum|value|about|around|eur|usd|gbp|chf|de|der|von|la|el|les)"
+    "(?:the|an?|ages?|aged|of|is|are|amount|sum|value|about|around|eur|usd|gbp|chf|de|der|von|la|le|el|les)"
 )
 _BOUND_BEFORE = re.compile(
     r"(?<!\w)(?P<negated>(?:no|not|never|nicht|pas|nie)\s(?:be\s|have\s)?)?"

@@ -458,9 +458,11 @@ def stance(text: str, query: str) -> Stance | None:
     if not is_brief(text) or ends_asking(text):
         return None
     own = words(text)
-    if not own or own[0] in OPENING_VERBS | _RESTRICTING or own == [*_words_of_query(query)[0]]:
+    if not own or own[0] in OPENING_VERBS or own == [*_words_of_query(query)[0]]:
         return None
     content = _content(own, query)
+    if own[0] in _RESTRICTING and not content - {stem(own[0])} <= asked:
+        return None
     if content <= PERMITTING | {NEGATION} and not OPENING_YES_OR_NO.isdisjoint(own):
         return Stance(NEGATION not in content, is_bare=True, is_word=True)  # "It does."
     roots = content | _without_ge(content, query)
