@@ -15,7 +15,7 @@ from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.answer_correctness import lenient
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, METRICS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
-from rag_eval.metrics.offline.brief import declines, given_names
+from rag_eval.metrics.offline.brief import declines, declines_rightly, given_names
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, ground_part
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -653,6 +653,81 @@ def test_a_response_declines_rightly_if_the_ground_truth_says_that_there_is_no_a
     assert value("faithfulness", made_up, query=query, chunks=chunks) < 0.62
 
 
+NO_ANSWERS_IN_SHORT = """
+    Not mentioned. | Not specified in the document. | The answer is not in the context. | Keine Angabe | k. A.
+    Unbekannt | Dazu gibt es keine Informationen. | Non mentionné | No se menciona. | Non specificato. | Niet vermeld.
+    Не указано | 未提及 | 記載なし | Unknown
+"""
+NO_MADE_UP_ANSWER = """
+    I don't know. Let me know if you have any other questions!
+    I don't know the price of the annual ticket. You may ask for the ticket price at the counter.
+    I'm sorry, but the context does not contain the price of the annual ticket. Please contact the shop.
+    The documents do not say how much the annual ticket costs. They only say that the shop opens at 9.
+    According to document 2, the shop was founded in 1921, but there is no information about an annual ticket.
+    As of my last update in 2023, I don't have information about the annual ticket.
+    Zum Preis der Jahreskarte habe ich keine Informationen. Bitte wenden Sie sich an den Kundendienst.
+    Lo siento, no tengo información sobre el precio. ¿Puedo ayudarle en algo más?
+    Not mentioned.
+"""
+MADE_UP_ANSWERS = """
+    I'm sorry, the annual ticket costs 12 euros.
+    I don't know. It costs about 50 dollars.
+    The document does not say, but it is 30 euros.
+    I can't say when, but it costs 5 euros.
+    Sorry, the annual ticket is free.
+    The context does not mention this. The annual ticket is usually very expensive.
+    Das weiß ich nicht. Die Jahreskarte kostet 30 Euro.
+    Désolé, le billet annuel coûte 30 euros.
+    К сожалению, я не знаю. Билет стоит 50 рублей.
+    抱歉，我不知道。50元
+"""
+SHOP = ("The shop opens at 9. It was founded in 1921.", "Parking is free for guests.")
+
+
+@pytest.mark.parametrize("reference", re.findall(r"[^|\n]*\w[^|\n]*", NO_ANSWERS_IN_SHORT))
+def test_a_ground_truth_says_in_few_words_that_there_is_no_answer(reference: str) -> None:
+    query = "How much is the annual ticket?"
+    for response in ("I don't know.", "The text does not mention it."):
+        assert value("answer_correctness", response, query=query, reference=reference, chunks=SHOP) == 1
+    made_up = "I'm sorry, the annual ticket costs 12 euros."
+    assert value("answer_correctness", made_up, query=query, reference=reference, chunks=SHOP) < 0.48
+    assert value("answer_relevancy", made_up, query=query, reference=reference, chunks=SHOP) == 0
+
+
+@pytest.mark.parametrize(
+    ("response", "is_right"),
+    [
+        (response.strip(), listed is NO_MADE_UP_ANSWER)
+        for listed in (NO_MADE_UP_ANSWER, MADE_UP_ANSWERS)
+        for response in listed.strip().splitlines()
+    ],
+)
+def test_a_refusal_that_makes_up_an_answer_is_not_right(response: str, is_right: bool) -> None:
+    case = Case(2, "A", "How much is the annual ticket?", response, "The documents do not say.", SHOP)
+    assert declines_rightly(response, case) == is_right
+
+
+def test_who_it_is_in_a_second_sentence_is_an_answer() -> None:
+    case = Case(2, "A", "Who runs the shop?", "I don't know. It may be Paul Meyer.", "I don't know.", SHOP)
+    assert not declines_rightly(case.response, case)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("What information does the form ask for?", "No information is required."),
+        ("Can the age of the stone be determined?", "The age of the stone cannot be determined."),
+        ("Wer war der Architekt?", "Unbekannt."),
+    ],
+)
+def test_what_the_chunks_say_as_well_is_an_answer(query: str, said: str) -> None:
+    chunks = (said, "The shop opens at 9.")
+    assert value("context_recall", "x", query=query, reference=said, chunks=chunks) > 0.9
+    assert score("context_recall", "x", query=query, reference=said, chunks=chunks[1:]).outcome is (
+        Outcome.NOT_APPLICABLE
+    )
+
+
 @pytest.mark.parametrize(
     ("reference", "response", "other"),
     [
@@ -784,7 +859,9 @@ def test_an_apology_is_no_answer_because_the_chunks_say_the_opposite(text: str) 
 
 def test_that_something_is_unknown_may_be_the_ground_truth() -> None:
     query, chunks = "Who was the architect?", ("The architect of the church is unknown.",)
-    assert value("answer_correctness", "Unknown.", query=query, reference="It is unknown.", chunks=chunks) > 0.9
+    assert (
+        value("answer_correctness", "Unknown.", query=query, reference="It is unknown.", chunks=chunks) > 0.9
+    )
 
 
 @pytest.mark.parametrize("reference", ["No.", "No, underwear cannot be returned.", "None."])

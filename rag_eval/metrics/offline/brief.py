@@ -275,9 +275,25 @@ def only_declines(text: str, query: str, chunks: Iterable[str], reference: str =
 
 @lru_cache(maxsize=2)  # the metrics and bots of a row often share all of them
 def has_no_answer(reference: str | None, query: str, chunks: tuple[str, ...]) -> bool:
-    """Whether a ground truth says that there is no answer: "The documents do not tell.", but not "None."."""
-    stems = read_claim(reference or "").whole.stems
-    return not stems <= {NEGATION} and only_declines(reference or "", query, chunks)
+    """Whether a ground truth says that there is no answer: "The documents do not tell.", but not "None.".
+
+    What the chunks say as well is an answer: "The age of the stone cannot be determined.".
+    """
+    text = reference or ""
+    stems = read_claim(text).whole.stems
+    if stems <= {NEGATION}:
+        return False
+    if not _NOT_STATED.fullmatch(normalise(text)) and not only_declines(text, query, chunks):
+        return False
+    known = [sentence.stems for chunk in chunks for sentence in sentences_in(chunk)]
+    return not all(_is_told_by(read(one).stems, known) for one in sentences(text))
+
+
+def _is_told_by(stems: AbstractSet[str], known: Iterable[AbstractSet[str]]) -> bool:
+    """Whether one of others says the same. "I do not know." is told by none."""
+    return (len(stems - {NEGATION}) > 1 or NEGATION not in stems) and any(
+        _is_told(stems, other) for other in known
+    )
 
 
 def declines_rightly(answer: str, case: Case) -> bool:
@@ -285,7 +301,41 @@ def declines_rightly(answer: str, case: Case) -> bool:
     chunks = case.chunks or ()
     if not has_no_answer(case.reference, case.query, chunks):
         return False
-    return declines(read_claim(answer).whole, case.query, chunks, "")
+    said = [read(sentence) for sentence in sentences(_APOLOGY.sub("", answer))]
+    is_bare = _NOT_STATED.fullmatch(normalise(answer)) is not None
+    if not is_bare and not any(
+        declines(one, case.query, chunks, "") for one in (read_claim(answer).whole, *said)
+    ):
+        return False
+    return not _answers(said, case.query, chunks)
+
+
+def _answers(said: Sequence[Reading], query: str, chunks: tuple[str, ...]) -> bool:
+    """Whether one of the sentences of a text that declines answers all the same: "I don't know. It costs 5 euros.".
+
+    It does with a number (or a name, if the query asks for one) that the query and the chunks do not have, or with
+    words of the query in a sentence that neither declines nor offers help. What the chunks say of other matters is no
+    answer.
+    """
+    readings = [sentence for chunk in chunks for sentence in sentences_in(chunk)]
+    asked = query_stems(query)
+    known = frozenset(stems_of(query)).union(asked, *(one.stems for one in readings))
+    for one in said:
+        parts = map(read, filter(None, _BETWEEN_CLAUSES.split(_NUMBER_OF_SOURCE.sub("", one.text))))
+        if any(not known.issuperset(numbers(part.stems)) and not is_refusal(part) for part in parts):
+            return True
+        if is_refusal(one) or _SAYS_NO_FACT.search(normalise(one.text)):
+            continue
+        if asks_for_person(query) and certain((one,), query) - known:
+            return True
+        is_about = bool(asked) and find_similar(asked, one.stems).share > _MOST_UNASKED
+        if (
+            is_about
+            and not says_not_given(one, query, chunks, "")
+            and not any(_is_told(one.stems, other.stems) for other in readings)
+        ):
+            return True
+    return False
 
 
 def names_another(text: str, reference: str, query: str) -> bool:
@@ -612,6 +662,36 @@ _APOLOGY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """At the beginning, before a yes or no ("I'm sorry, but no.") or a fact."""
+_SOURCES = (
+    r"(?:context|documents?|texte?s?|passages?|articles?|sources?|excerpts?|dokument\w*|kontext|unterlagen|quellen?"
+    r"|contexte|extraits?|contexto|textos?|documentos?|fuentes?|contesto|test[oi]|document[oi]|font[ei]|tekst|bron(?:nen)?)"
+)
+_NOT_STATED = re.compile(
+    r"\W*(?:(?:(?:the )?(?:answer|information) (?:is|was) )?not(?: (?:mentioned|specified|stated|found|given|provided"
+    r"|available|disclosed|indicated|included|known|answerable))"
+    r"|(?:(?:dazu|hierzu|daruber) gibt es )?keine (?:angaben?|informationen?)|k\.? ?a"
+    r"|nicht (?:angegeben|erwahnt|genannt|spezifiziert|bekannt|vorhanden)|unbekannt"
+    r"|non (?:mentionn|indiqu|precis|specifi|communiqu)ee?s?|inconnue?s?"
+    r"|no (?:se )?(?:menciona|especifica|indica)(?:d[oa]s?)?|no (?:disponible|consta)|desconocid[oa]s?"
+    r"|non (?:(?:e|viene) )?(?:menzionat|specificat|indicat|riportat)[oaie]|sconosciut[oaie]"
+    r"|nao (?:mencionad|especificad|informad|indicad)[oa]s?|desconhecid[oa]s?"
+    r"|niet (?:vermeld|genoemd|gespecificeerd|bekend|gevonden)|onbekend|geen informatie beschikbaar"
+    r"|nie (?:podano|okreslono|wspomniano)|brak (?:danych|informacji)|не (?:указано|упоминается|известно)|неизвестно"
+    r"|(?:the )?answer is not(?= in )|記載なし|不明|未提及|未说明|未知"
+    rf")(?: (?:in|im|dans|en|nel|na|no)(?: \w+){{0,2}} {_SOURCES})?\W*"
+)
+"""In normal form: a whole ground truth that says so in few words."""
+_NUMBER_OF_SOURCE = re.compile(
+    rf"\b{_SOURCES}\W+\d+|\d+\W+{_SOURCES}\b|\b(?:update\w*|knowledge)\W+(?:\w+\W+){{0,3}}\d{{4}}\b",
+    re.IGNORECASE,
+)
+"""How many sources there are, which one, and of which year."""
+_SAYS_NO_FACT = re.compile(
+    rf"\?|\b(?:{_SOURCES}|please|contact|ask|help|feel free|check|visit|refer|information|informationen|bitte|wenden"
+    r"|fragen|helfen|hilfe|veuillez|contacte[rz]|aider?|informations|por favor|consulte|contacto|ayuda\w*|informacion"
+    r"|contatt\w+|aiut\w+|informazioni|neem|helpen|informatie)\b"
+)
+"""In normal form: words of a sentence that asks back, offers help, or speaks of the sources."""
 _RESTRICTING = frozenset(
     words("only nur lediglich seul seuls seule seules uniquement solo solamente únicamente apenas alleen")
 )
