@@ -15,7 +15,7 @@ from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.answer_correctness import lenient
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, METRICS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
-from rag_eval.metrics.offline.brief import declines, declines_rightly, given_names
+from rag_eval.metrics.offline.brief import declines, declines_rightly, given_names, has_no_answer
 from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, ground, ground_part
 from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -705,6 +705,25 @@ def test_a_ground_truth_says_in_few_words_that_there_is_no_answer(reference: str
 def test_a_refusal_that_makes_up_an_answer_is_not_right(response: str, is_right: bool) -> None:
     case = Case(2, "A", "How much is the annual ticket?", response, "The documents do not say.", SHOP)
     assert declines_rightly(response, case) == is_right
+
+
+WITH_ANSWERS = """
+    The document does not mention the price, but the ticket is valid for 2 days.
+    The text does not say how much it is, only that it is valid for 2 days.
+    Sorry, no refunds. | Lo siento, la tienda está cerrada. | Désolé, le magasin est fermé. | Leider ist geschlossen.
+    I am not able to travel without a ticket. | Das Dokument ist nicht gültig. | Le document n'est pas valable.
+    Im Text gibt es keine Fehler. | Ich kann nicht schwimmen. | No, the document does not mention a penalty.
+"""
+
+
+@pytest.mark.parametrize("reference", re.findall(r"[^|\n]*\w[^|\n]*", WITH_ANSWERS))
+def test_a_ground_truth_that_denies_or_regrets_has_an_answer(reference: str) -> None:
+    """So has one that declines a part, and one that the query asks for: whether a document mentions something."""
+    for query in ("How much is the ticket, and for how long?", "Does the document mention a penalty?"):
+        assert not has_no_answer(reference, query, SHOP)
+    reference = "The document does not mention a penalty."
+    assert not has_no_answer(reference, "Does the document mention a penalty?", SHOP)
+    assert has_no_answer(reference, "How high is the penalty?", SHOP)
 
 
 def test_who_it_is_in_a_second_sentence_is_an_answer() -> None:

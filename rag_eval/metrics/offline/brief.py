@@ -26,6 +26,7 @@ from rag_eval.metrics.offline.asking import (
     YES_OR_NO,
     asking_of,
     beginning_stance,
+    beginning_yes_or_no,
     ends_asking,
     has_opposite,
     negates_unspaced,
@@ -279,14 +280,30 @@ def has_no_answer(reference: str | None, query: str, chunks: tuple[str, ...]) ->
 
     What the chunks say as well is an answer: "The age of the stone cannot be determined.".
     """
-    text = reference or ""
-    stems = read_claim(text).whole.stems
-    if stems <= {NEGATION}:
-        return False
-    if not _NOT_STATED.fullmatch(normalise(text)) and not only_declines(text, query, chunks):
+    text = _APOLOGY.sub("", reference or "")
+    if read_claim(text).whole.stems <= {NEGATION}:
         return False
     known = [sentence.stems for chunk in chunks for sentence in sentences_in(chunk)]
-    return not all(_is_told_by(read(one).stems, known) for one in sentences(text))
+    said = [read(sentence) for sentence in sentences(text)]
+    if _NOT_STATED.fullmatch(normalise(text)):
+        return not any(_is_told(said[0].stems, other) for other in known)
+    if (
+        not only_declines(text, query, chunks)
+        or not _is_about_knowing(text, query)
+        or _answers(said, query, ())
+    ):
+        return False
+    return not all(_is_told_by(one.stems, known) for one in said)
+
+
+def _is_about_knowing(text: str, query: str) -> bool:
+    """Whether a text that declines speaks of knowing or telling, and the query does not ask whether a source tells."""
+    if polar_stems(query) and _ANY_SOURCE.search(normalise(query)):
+        return False
+    written = normalise(text)
+    if not _LETTER.search(written):
+        return True
+    return beginning_yes_or_no(text)[0] is None and _KNOWING.search(written) is not None
 
 
 def _is_told_by(stems: AbstractSet[str], known: Iterable[AbstractSet[str]]) -> bool:
@@ -667,8 +684,8 @@ _SOURCES = (
     r"|contexte|extraits?|contexto|textos?|documentos?|fuentes?|contesto|test[oi]|document[oi]|font[ei]|tekst|bron(?:nen)?)"
 )
 _NOT_STATED = re.compile(
-    r"\W*(?:(?:(?:the )?(?:answer|information) (?:is|was) )?not(?: (?:mentioned|specified|stated|found|given|provided"
-    r"|available|disclosed|indicated|included|known|answerable))"
+    r"\W*(?:(?:(?:the )?(?:answer|information|data)(?: is| was)? )?not(?: (?:mentioned|specified|stated|found|given"
+    r"|provided|available|disclosed|indicated|included|known|answerable))"
     r"|(?:(?:dazu|hierzu|daruber) gibt es )?keine (?:angaben?|informationen?)|k\.? ?a"
     r"|nicht (?:angegeben|erwahnt|genannt|spezifiziert|bekannt|vorhanden)|unbekannt"
     r"|non (?:mentionn|indiqu|precis|specifi|communiqu)ee?s?|inconnue?s?"
@@ -677,12 +694,28 @@ _NOT_STATED = re.compile(
     r"|nao (?:mencionad|especificad|informad|indicad)[oa]s?|desconhecid[oa]s?"
     r"|niet (?:vermeld|genoemd|gespecificeerd|bekend|gevonden)|onbekend|geen informatie beschikbaar"
     r"|nie (?:podano|okreslono|wspomniano)|brak (?:danych|informacji)|не (?:указано|упоминается|известно)|неизвестно"
-    r"|(?:the )?answer is not(?= in )|記載なし|不明|未提及|未说明|未知"
+    r"|(?:the )?answer is not(?= in )|(?:insufficient|not enough) (?:context|information|data)"
+    r"|記載なし|不明|未提及|未说明|未知"
     rf")(?: (?:in|im|dans|en|nel|na|no)(?: \w+){{0,2}} {_SOURCES})?\W*"
 )
 """In normal form: a whole ground truth that says so in few words."""
+_ANY_SOURCE = re.compile(rf"\b{_SOURCES}\b")
+_LETTER = re.compile("[a-z]")
+_KNOWING = re.compile(
+    r"\b(?:know|idea|sure|certain|aware|clear|unclear|unknown|silent|nothing|sa(?:y|id)|state|tell|told|answer|unanswer|inform"
+    r"|data|detail|mention|specif|provid|giv|found|find|includ|contain|discuss|address|cover|indicat|explain|determin|locat"
+    r"|available|context|insufficient|confirm|n/?a\b|none\b"
+    r"|wei(?:ss|ß)|wissen|ahnung|angab|angegeb|auskunft|sicher|sagen|sagt|steht|erwahn|genannt|nennt|enthalt|beantwort"
+    r"|hervor|unbekannt|daten|hinweis|aufgefuhrt|beschrieben|ersichtlich"
+    r"|sa(?:is|it)|di(?:t|sent)\b|repon|mentionn|indiqu|preci|trouv|fourni|donne|connais|dispose|inconnu"
+    r"|se\b|respon|contest|dato|encontr|encuentr|encuen|conozc|dec?ir|dic|especific|proporcion|menciona|indica|descono|figura"
+    r"|so\b|rispo|trov|menzion|fornisc|dire|sapp|riport|sei\b|diz|consig|forne"
+    r"|weet|vermeld|genoemd|gegevens|vind|antwoord|beantwoord|wiem|odpowied|znalaz|podan|okresl"
+    r"|bilmiyor|bilgi|yanıt|cevap|belirt|biet|thong tin|tra loi|tim|tahu|jawab|menjawab|menemukan|disebutkan|inform)",
+)
+"""In normal form: beginnings of words of knowing, telling and finding, in the languages with Latin letters."""
 _NUMBER_OF_SOURCE = re.compile(
-    rf"\b{_SOURCES}\W+\d+|\d+\W+{_SOURCES}\b|\b(?:update\w*|knowledge)\W+(?:\w+\W+){{0,3}}\d{{4}}\b",
+    rf"\b{_SOURCES}\W+\d+|(?<!\d)\d+\W+{_SOURCES}\b|\b(?:update\w*|knowledge)\W+(?:\w+\W+){{0,3}}\d{{4}}\b",
     re.IGNORECASE,
 )
 """How many sources there are, which one, and of which year."""
