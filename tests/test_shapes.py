@@ -564,6 +564,34 @@ _TWO_LISTS = "(found: 'a.b', 'c.d'); keep one list"
 _NO_LIST = "a.json: expected a list of records"
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (['"To be or not to be"'], None),
+        (['"To be"', '"007"', ""], None),
+        (['""', ""], None),
+        ([r'"C:\temp\new"'], None),
+        (['"To be"', 'He says "to be".'], None),
+        (['"5" or "6"', '"5"'], None),
+        (['"To be"', r'"He says \"to be\"."'], ["To be", 'He says "to be".']),
+        ([r'"Four weeks.\nNot five."'], ["Four weeks.\nNot five."]),
+        ([r'"Stra\u00dfe"', ""], ["Straße", ""]),
+    ],
+)
+def test_answers_that_are_quotations_keep_their_quotes(
+    cells: list[str], read: list[str] | None, name: str, tmp_path: Path
+) -> None:
+    """Only if some cell has an escape, or another column has JSON strings as well, they were written by a tool."""
+    table = read_table(
+        write_table(tmp_path / name, ["Query", "Bot_A"], *([f"Why {cell}", cell] for cell in cells))
+    )
+    assert [row.cases[0].response for row in table.rows] == (read or cells)
+    both = [[json.dumps("Why?"), json.dumps("So.")]]
+    (row,) = read_table(write_table(tmp_path / name, ["Query", "Bot_A"], *both)).rows
+    assert (row.cases[0].query, row.cases[0].response) == ("Why?", "So.")
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.jsonl"])
 def test_texts_that_are_json_strings_are_read_without_quotes_and_escapes(name: str, tmp_path: Path) -> None:
     """As TruLens writes them; if some cell of a column is none, all of them stay as they are."""

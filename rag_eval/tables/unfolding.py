@@ -233,14 +233,20 @@ def _values(
 
 
 def with_plain_texts(rows: Rows) -> Rows:
-    """The rows with the texts that JSON strings stand for, in columns whose first cells are nothing else."""
+    """The rows with the texts that JSON strings stand for, in columns whose first cells are nothing else.
+
+    A single such column without escapes may have answers that are quotations: "To be or not to be".
+    """
     first = list(islice(rows, _PEEKED))
     columns = {index for _, cells in first for index, cell in enumerate(cells) if cell}
     encoded = [
         index for index in columns if all(_decoded(cell) is not None for cell in _cells_of(first, index))
     ]
+    is_sure = len(encoded) > 1 or any(
+        _ESCAPE.search(str(cell)) for index in encoded for cell in _cells_of(first, index)
+    )
     rows = chain(first, rows)
-    return _decode(rows, encoded) if encoded else rows
+    return _decode(rows, encoded) if is_sure else rows
 
 
 def _cells_of(rows: Sequence[tuple[int, Sequence[Cell]]], index: int) -> Iterator[Cell]:
@@ -251,6 +257,10 @@ def _decode(rows: Rows, columns: Sequence[int]) -> Rows:
     for number, cells in rows:
         decoded = {index: text for index in columns if (text := _decoded(cell_at(cells, index))) is not None}
         yield number, [decoded.get(index, cell) for index, cell in enumerate(cells)]
+
+
+_ESCAPE = re.compile(r"""\\(?:["\\/u]|n(?![a-z]))""")
+"""What JSON writes and a quotation hardly has. In a path such as "C:\\new", it is no end of a line."""
 
 
 def _decoded(cell: Cell) -> str | None:
