@@ -470,7 +470,8 @@ NOT_OF_DIRECTION = """
     Bei welcher Temperatur soll der Impfstoff gelagert werden? | Welches Ergebnis hatte das Unternehmen?
     What is the rate of the savings account? | What does the description say? | When does the alarm go off?
     What did the strategy return? | What is the lower limit? | Qual é o saldo da caixa?
-    Welke winst maakte de onderneming? | Quel est le tarif de la souscription ?
+    Welke winst maakte de onderneming? | Quel est le tarif de la souscription ? | Wie kalt ist das Lager?
+    What is the policy on the stock shortage? | What does the sign in the red room say? | What is it, in short?
 """
 EQUAL = [
     ("-250 euros", "−250 euros"),

@@ -280,7 +280,7 @@ _FALLING = re.compile(
     r"|fall|fell|drop|declin|decreas|down(?!load|town|stream)|loss|lost|lose|losing|lower(?!\s(?:limit|bound))|less|reduc"
     r"|discount|save[sd]?\b|saving\b|savings\b(?!\s(?:account|bank|book|plan|rate))|cheaper|below|under(?:\b|perf|sh)"
     r"|negativ|minus|debt|owe|deficit|overdr|shr[aiu]nk|sank|sink|slip|cuts?\b|slump|plung|contracted|dip(?:s|p\w+)?\b"
-    r"|worse|miss(?:ed|es)?\b|short(?:fall|age)s?\b|(?:euros|dollars|pounds)\sshort\b|in\sthe\sred\b"
+    r"|worse|miss(?:ed|es)?\b|shortfalls?\b|(?:euros|dollars|pounds)\sshort\b|in\sthe\sred\b(?!\s\w)"
     r"|sinkt|gesunk|fiel|gefall|fällt|rückgang|rückgäng(?!ig)|zurück|verl[uo]|abn|abgen|wenig|rabatt|nachl|ermäß"
     r"|unter(?:\b|halb|schr)|schuld|im\ssoll\b|defizit|reduz|senk|gesenk|günst|billig|minder(?!j)|kälter|frost"
     r"|fehlbetr|unterdeck|überzogen|miese"
