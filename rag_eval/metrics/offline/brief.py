@@ -283,17 +283,21 @@ def has_no_answer(reference: str | None, query: str, chunks: tuple[str, ...]) ->
     text = _APOLOGY.sub("", reference or "")
     if read_claim(text).whole.stems <= {NEGATION}:
         return False
-    known = [sentence.stems for chunk in chunks for sentence in sentences_in(chunk)]
-    said = [read(sentence) for sentence in sentences(text)]
-    if _NOT_STATED.fullmatch(normalise(text)):
-        return not any(_is_told(said[0].stems, other) for other in known)
-    if (
-        not only_declines(text, query, chunks)
-        or not _is_about_knowing(text, query)
-        or _answers(said, query, ())
-    ):
+    is_bare = _is_bare_refusal(text)
+    if not is_bare and not (only_declines(text, query, chunks) and _is_about_knowing(text, query)):
         return False
+    said = [read(sentence) for sentence in sentences(text)]
+    if not is_bare and _answers(said, query, ()):
+        return False
+    known = [sentence.stems for chunk in chunks for sentence in sentences_in(chunk)]
+    if is_bare:
+        return not any(_is_told(said[0].stems, other) for other in known)
     return not all(_is_told_by(one.stems, known) for one in said)
+
+
+def _is_bare_refusal(text: str) -> bool:
+    """Whether it says in few words, all by themselves, that something is not stated: "Not mentioned."."""
+    return is_brief(text) and _NOT_STATED.fullmatch(normalise(text)) is not None
 
 
 def _is_about_knowing(text: str, query: str) -> bool:
@@ -319,8 +323,7 @@ def declines_rightly(answer: str, case: Case) -> bool:
     if not has_no_answer(case.reference, case.query, chunks):
         return False
     said = [read(sentence) for sentence in sentences(_APOLOGY.sub("", answer))]
-    is_bare = _NOT_STATED.fullmatch(normalise(answer)) is not None
-    if not is_bare and not any(
+    if not _is_bare_refusal(answer) and not any(
         declines(one, case.query, chunks, "") for one in (read_claim(answer).whole, *said)
     ):
         return False
@@ -698,7 +701,7 @@ _NOT_STATED = re.compile(
     r"|記載なし|不明|未提及|未说明|未知"
     rf")(?: (?:in|im|dans|en|nel|na|no)(?: \w+){{0,2}} {_SOURCES})?\W*"
 )
-"""In normal form: a whole ground truth that says so in few words."""
+"""In normal form: a whole text that says so in few words."""
 _ANY_SOURCE = re.compile(rf"\b{_SOURCES}\b")
 _LETTER = re.compile("[a-z]")
 _KNOWING = re.compile(
