@@ -625,6 +625,38 @@ def test_whom_to_ask_behind_a_refusal_claims_nothing_without_a_number() -> None:
     assert score("faithfulness", f"{said} in room 12.").outcome is Outcome.SCORED
 
 
+REFUSALS = """
+    Not enough information. | This is not covered in the manual. | The manual does not cover this topic.
+    The policy does not specify a limit. | It is not specified in the contract. | We have no record of that.
+    There isn't any information regarding the price in the context. | We do not have that information at this time.
+    There isn't anything on parental leave in the handbook. | The context lacks information on this.
+    None of the 3 documents mentions this. | The handbook is silent on this point.
+    That detail is absent from the documents.
+    That is outside the scope of the provided documents. | Sorry, this question is beyond my knowledge.
+    The retrieved passages are not relevant to the question. | The retrieved text is unrelated to your question.
+    Unfortunately, this is not something I can help with. | This is not something the manual covers.
+    The policy you ask about does not appear in the excerpts. | This does not appear to be covered.
+    I'm sorry, but this topic is not covered by the documentation that I have.
+"""
+NO_REFUSALS = """
+    The warranty does not cover water damage. | There is no limit on data. | The museum has no information desk.
+    It is not included in the price. | This repair is outside the scope of the warranty.
+    We have no data centre in Asia.
+    The plan lacks a data allowance. | None of the rooms has a bath. | The tickets are not related to each other.
+    Page 3 does not appear in the printed version. | We cannot find the parcel's owner. | There aren't any seats left.
+"""
+
+
+@pytest.mark.parametrize("text", re.findall(r"\w[^|\n]*", REFUSALS))
+def test_what_bots_write_if_they_do_not_know_is_a_refusal(text: str) -> None:
+    assert is_refusal(read(text))
+
+
+@pytest.mark.parametrize("text", re.findall(r"\w[^|\n]*", NO_REFUSALS))
+def test_what_only_sounds_like_a_refusal_is_none(text: str) -> None:
+    assert not is_refusal(read(text))
+
+
 NO_ANSWERS = (
     "I don't know.",
     "The documents do not say whether there is a branch in Lisbon.",

@@ -44,7 +44,14 @@ def _declines_in_english(response: Reading, beginning: str) -> bool:
     if _NOTHING_ELSE.match(wording):
         return True
     match = _REFUSAL.search(wording)
-    return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
+    while match and match.start() < _WITHIN:
+        if not _goes_on(response, match.end()):
+            return True
+        place = match.end()  # "I'm sorry, but the manual does not cover this."
+        match = _REFUSAL.search(wording, place)
+        if match and not {".", "!", "?"}.isdisjoint(wording[place : match.start()]):
+            return False
+    return False
 
 
 def _declines_elsewhere(response: Reading, beginning: str, wordings: re.Pattern[str]) -> bool:
@@ -127,13 +134,14 @@ _WORDS_WITHIN = 40
 """More content words than an English refusal has before its sign."""
 _LONGEST = 120
 _SIGNS = frozenset((NEGATION, "sorri", "afraid", "unabl", "apologis", "apologiz", "insufficient"))
-_SIGNS |= {"silent", "impossibl", "unclear"}
+_SIGNS |= {"silent", "impossibl", "unclear", "lack", "absent", "outsid", "beyond", "irrelev", "unrelat"}
 _SIGNS |= {"unknown", "unanswerabl", "n", "na", "ai"}
 _SOURCE = (
     r"(?:context|document|passage|text|article|source|information|conversation|excerpt|content|material"
-    r"|knowledge base)s?"
+    r"|knowledge base|documentation|manual|handbook|guide)s?"
 )
 _HEDGE = r"(?:\w+ ){0,2}"
+_ADJECTIVES = r"(?:(?!(?:on|of|for|in|to|with|by|at)\b)\w+ ){0,2}"
 _SAYS = (
     r"(?:contain|mention|provide|specif|include|say|state|give|sufficient|enough|available|discuss|address|cover|"
     r"indicate|explain)"
@@ -149,9 +157,14 @@ _WORDINGS = (
     r"i (?:really |currently |unfortunately )?(?:do not|don'?t|can ?not|can't|could not|couldn't"
     r"|did not|didn't) "
     r"(?:know|have|find|see|answer|provide|determine|tell|confirm|locate|say|help (?:you )?with (?:that|this))",
-    r"(?:i|we) have no (?:information|idea|knowledge|data)",
+    r"(?:i|we) have no (?:information|idea|knowledge|data|details?|records?) ?(?:of|on|about|that|this|[.!,]|$)",
+    rf"we (?:do not|don't|cannot|can't|could not|couldn't) (?:have|find) {_ADJECTIVES}"
+    r"(?:information|data|details?|record)",
     r"(?:there (?:is|are|was)|there's|contains?|provides?) (?:no|not enough|insufficient) "
-    rf"{_HEDGE}(?:information|mention|details?|data|context|answer)",
+    rf"{_ADJECTIVES}(?:information|mention|details?|data|context|answer)",
+    rf"there (?:is|are|was)(?: not|n't) (?:any|enough|sufficient) {_ADJECTIVES}"
+    r"(?:information|mention|details?|data|answer)",
+    rf"there (?:is|was)(?: not|n't) anything (?:\w+ ){{0,6}}?in {_IN_SOURCE}",
     r"(?:no|not enough|insufficient) (?:relevant |specific |sufficient |enough )?"
     r"(?:information|context|details?|data) (?:is|was|are|to|about|available|provided|given|in the)",
     rf"{_SOURCE} (?:provided |given |above |i have )?(?:do(?:es)?|did|is|are|was|were)"
@@ -161,7 +174,21 @@ _WORDINGS = (
     rf"{_HEDGE}(?:in|by) (?:the|this|my|any) {_HEDGE}{_SOURCE}",
     rf"{_TO_KNOW}[^.!?]{{0,100}}?\b(?:from|in|on|with|using|by|given|within) {_IN_SOURCE}\b",
     rf"(?:from|in|on|to|with|using|given|within) {_IN_SOURCE},? [^.!?]{{0,60}}?\b{_TO_KNOW}",
-    r"\b(?:context|passages?|excerpts?|documents|sources) (?:provided |given |above )?(?:is|are|remains?) silent\b",
+    r"\b(?:context|passages?|excerpts?|documents|sources|documentation|manual|handbook) (?:provided |given |above )?"
+    r"(?:is|are|remains?) silent\b",
+    rf"{_SOURCE} (?:provided |given |above )?lacks? {_ADJECTIVES}(?:information|details?|data)",
+    rf"none of (?:the|these|my) {_HEDGE}{_SOURCE} {_HEDGE}{_SAYS}",
+    r"(?:policy|contract|agreement|terms|page|report|website|faq|instructions) (?:do(?:es)?|did)(?: not|n't) "
+    rf"{_HEDGE}(?:mention|specify|say|state|discuss|address|indicate|disclose)\b",
+    r"(?:is|are|was|were)(?: not|n't) (?:mentioned|specified|stated|discussed|addressed|disclosed) (?:anywhere )?in "
+    r"(?:the|this|your)\b",
+    rf"not something (?:that )?(?:i|we|(?:the|this|my) {_SOURCE})\b",
+    rf"(?:do|does|did)(?: not|n't) (?:appear|seem) (?:in {_IN_SOURCE}"
+    r"|to be (?:covered|mentioned|addressed|discussed|specified|stated)\b)",
+    rf"(?:outside|beyond)(?: of)? (?:the scope of {_IN_SOURCE}|my (?:scope|knowledge|capabilities))",
+    rf"{_SOURCE} (?:provided |given |above )?(?:is|are) (?:unrelated|irrelevant|not (?:related|relevant)) to "
+    r"(?:the|your|this) question",
+    rf"absent from {_IN_SOURCE}",
     rf"{_SOURCE} (?:provided |given |above )?(?:(?:say|contain|mention|provide|include|give|state)s? nothing"
     r"|(?:makes?|gives?|contains?) no (?:mention|reference|indication))\b",
     r"nothing (?:\w+ ){0,3}?(?:in|from) (?:the|this|these|my|any) (?:\w+ )?(?:context|document|passage|excerpt|text"
@@ -174,4 +201,8 @@ _WORDINGS = (
 )
 _REFUSAL = re.compile(rf"""[ \n("'“*-](?:{"|".join(_WORDINGS)})""")
 """Begins with what stands before a word, so that the search tries the wordings at the starts of words only."""
-_NOTHING_ELSE = re.compile(r"\s*(?:unknown|n/?a|none|no answer|sorry|unanswerable)\s*(?:[.!,]|$)")
+_NOTHING_ELSE = re.compile(
+    r"\s*(?:unknown|n/?a|none|no answer|sorry|unanswerable"
+    r"|(?:not enough|insufficient) (?:information|context|data|details))"
+    r"\s*(?:[.!,]|$)"
+)
