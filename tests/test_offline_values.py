@@ -637,11 +637,27 @@ REFUSALS = """
     Unfortunately, this is not something I can help with. | This is not something the manual covers.
     The policy you ask about does not appear in the excerpts. | This does not appear to be covered.
     I'm sorry, but this topic is not covered by the documentation that I have.
+    Diese Information ist nicht verfügbar. | Darüber ist nichts bekannt. | Das wird nicht erwähnt.
+    Das ist im Vertrag nicht geregelt. | Keine der Quellen erwähnt das. | Diese Frage kann nicht beantwortet werden.
+    Die Richtlinie macht dazu keine Angaben. | Das wird in der Dokumentation nicht behandelt.
+    Mir fehlen dazu Informationen.
+    Cette information n'est pas disponible. | Le manuel n'en parle pas. | Rien dans le texte ne l'indique.
+    Ce sujet n'est pas abordé dans la documentation. | Il n'est pas possible de répondre à partir du contexte.
+    Aucun des documents ne traite de ce point. | Esa información no está disponible.
+    Ninguno de los documentos lo menciona.
+    No está especificado en el contrato. | Non ho questa informazione. | Nessuno dei documenti ne parla.
+    Questa informazione non è disponibile. | Dat weet ik niet. | Het document vermeldt dit niet.
+    Deze informatie is niet beschikbaar. | Daar heb ik geen informatie over. | In de handleiding staat hier niets over.
 """
 NO_REFUSALS = """
     The warranty does not cover water damage. | There is no limit on data. | The museum has no information desk.
     It is not included in the price. | This repair is outside the scope of the warranty.
     We have no data centre in Asia.
+    Die Garantie deckt Wasserschäden nicht ab. | Keine der Türen ist offen. | Das Fenster kann nicht geöffnet werden.
+    Die Rückgabe ist im Schlussverkauf nicht möglich. | La garantie ne couvre pas les dégâts des eaux.
+    Il n'est pas possible de payer en espèces. | Rien dans le menu ne contient de noix.
+    Ninguno de los trenes para aquí.
+    No está incluido en el precio. | Nessuno dei treni ferma qui. | De winkel is op zondag niet open.
     The plan lacks a data allowance. | None of the rooms has a bath. | The tickets are not related to each other.
     Page 3 does not appear in the printed version. | We cannot find the parcel's owner. | There aren't any seats left.
 """

@@ -26,7 +26,7 @@ class _Refusals(NamedTuple):
 
 SPACED = {
     "de": _Refusals(
-        "nicht kein keine keinen leider leid nichts unbekannt",
+        "nicht kein keine keinen keiner keines leider leid nichts unbekannt fehlen",
         (
             rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
             rf"(?:kann|konnte|weiss) ich {_FEW}(?:nicht|nichts|keine[nr]?)\b",
@@ -39,10 +39,18 @@ SPACED = {
             rf"{_FEW}(?:erwahnt|genannt|angegeben|enthalten|aufgefuhrt|beschrieben|zu finden|ersichtlich|hervor)\b",
             rf"es (?:gibt|liegen|sind) {_FEW}keine (?:informationen|angaben|daten|hinweise)",
             r"(?:keine|nicht genug(?:end)?) (?:informationen|angaben|daten) (?:vorhanden|verfugbar|gefunden|uber|zu)",
+            rf"(?:handbuch|anleitung|dokumentation|richtlinie|vertrag) {_FEW}(?:nichts|keine (?:angaben?|information))",
+            rf"(?:wird|ist|wurde) (?:im|in (?:der|den|dem|diesem|dieser)) {_FEW}nicht "
+            r"(?:erwahnt|genannt|angegeben|behandelt|geregelt|beschrieben|thematisiert)\b",
+            r"(?:das|dies|es) (?:wird|ist|wurde) nicht (?:erwahnt|angegeben)\b",
+            rf"diese (?:information|angabe)(?:e?n)? (?:ist|sind|liegt|liegen) {_FEW}nicht (?:verfugbar|vor|enthalten)",
+            rf"(?:daruber|dazu|hierzu) ist {_FEW}nichts bekannt\b|kann {_FEW}nicht beantwortet werden\b",
+            rf"keine[srnm]? der {_FEW}(?:quellen|unterlagen|dokumente|texte)\b",
+            r"(?:mir|uns) fehlen (?:dazu |hierzu |die )?(?:informationen|angaben|daten)\b",
         ),
     ),
     "fr": _Refusals(
-        "pas aucun aucune desole regrette inconnu",
+        "pas rien aucun aucune desole regrette inconnu",
         (
             rf"je ne (?:sais|peux|trouve|connais|dispose|suis) {_FEW}pas\b",
             rf"je n'(?:ai|arrive) {_FEW}(?:pas|aucune?)\b",
@@ -51,11 +59,16 @@ SPACED = {
             rf"(?:n'est|ne sont|n'a|n'ont) pas {_FEW}(?:mention|indiqu|precis|specifi|fourni|donn|trouv)\w* {_FEW}"
             rf"(?:dans|par) {_FEW}(?:contexte|texte|documents?|sources?|extraits?|passages?)\b",
             r"il n'y a (?:pas|aucune?) (?:d'|de )?(?:informations?|mention|donnees?)",
-            r"(?:aucune information|pas assez d'informations?)\b",
+            r"(?:aucune information|pas assez d'informations?)\b|n'en (?:parle|dit|fait) (?:pas|rien|aucune mention)\b",
+            r"informations? (?:n'est|ne sont) pas (?:disponible|fourni|mentionn|indiqu)\w*",
+            r"n'est pas (?:aborde|precise|mentionne|indique|specifie)\w* dans (?:la|les?|cet?|cette|l')\b",
+            rf"rien dans {_FEW}(?:contexte|textes?|documents?|sources?|extraits?) {_FEW}(?:ne |n')",
+            r"pas possible de (?:repondre|determiner|savoir)\b",
+            rf"aucune? des {_FEW}(?:documents?|sources?|extraits?|textes?)\b",
         ),
     ),
     "es": _Refusals(
-        "no siento lamento disculpe desconozco ninguna",
+        "no siento lamento disculpe desconozco ninguna ninguno",
         (
             r"no lo se\b",
             rf"no (?:puedo|pude|tengo|dispongo|encuentro|encontre|conozco|se) {_FEW}"
@@ -67,15 +80,20 @@ SPACED = {
             r"no se (?:menciona|indica|especifica|proporciona) en (?:el|la|los|las)\b",
             rf"no (?:(?:esta|estan|es|son|ha sido|han sido) \w+[ai]d[oa]s?|aparecen?|figuran?) {_FEW}en {_FEW}"
             r"(?:contexto|textos?|documentos?|fuentes?|fragmentos?)\b",
-            r"desconozco\b",
+            r"desconozco\b|informacion no (?:esta|se encuentra|aparece|figura)\b",
+            rf"(?:manual|guia|documentacion|contrato) {_FEW}no {_FEW}(?:menciona|trata|indica|especifica|dice)\b",
+            rf"ningun[oa] de l[oa]s {_FEW}(?:documentos|fuentes|textos|fragmentos)\b",
+            r"no esta (?:especificad|mencionad|indicad)[oa] en (?:el|la|los|las)\b",
         ),
     ),
     "it": _Refusals(
-        "non dispiace nessuna spiacente",
+        "non dispiace nessuna nessuno spiacente",
         (
             r"non (?:lo )?so\b",
             rf"non (?:posso|sono in grado|riesco|ho|trovo|dispongo) {_FEW}"
-            r"(?:rispondere|informazioni|dati|risposta|determinare|trovare|dire)",
+            r"(?:rispondere|informazion[ei]|dati|risposta|determinare|trovare|dire)",
+            rf"informazion[ei] non (?:e|sono) (?:disponibil|present|indicat)[ei]\b"
+            rf"|nessun[oa] (?:dei|delle|degli) {_FEW}(?:documenti|fonti|testi|brani)\b",
             r"mi dispiace|sono spiacente",
             rf"(?:contesto|testo|documenti|documento|fonti|fonte|brano) {_FEW}non {_FEW}"
             r"(?:menzionan?o?|contiene|contengono|indica|specifica|fornisc\w+|dice|include|informazioni)",
@@ -99,9 +117,12 @@ SPACED = {
         ),
     ),
     "nl": _Refusals(
-        "niet geen helaas sorry spijt",
+        "niet niets geen helaas sorry spijt",
         (
-            rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
+            rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niets?|geen)\b|(?:weet|kan|heb|vind) ik {_FEW}(?:niets?|geen)\b",
+            rf"(?:document|handleiding|contract|artikel) (?:vermeldt|noemt|zegt) {_FEW}niets?\b",
+            rf"staat {_FEW}niets over\b",
+            r"informatie is niet (?:beschikbaar|gegeven|vermeld)\b",
             r"(?:het )?spijt me|helaas (?:kan|heb|weet|bevat|staat|is)\b",
             rf"(?:context|tekst|documenten?|bronnen|bron|passage) {_FEW}(?:niet|geen)\b",
             rf"niet (?:vermeld|genoemd|opgenomen) in {_FEW}(?:context|tekst|documenten?|bronnen|bron)\b",
