@@ -124,9 +124,10 @@ class RunAccount:
     def end(self) -> None:
         """The run is complete: the next command with its name begins another one, at no cost so far."""
         self._store.along = tuple
-        self._store.forget_note(self._account)
         if others := {asked: since for asked, since in self._open.items() if asked != self._asked}:
             self._store.commit(self._record(time.time(), Usage(), others))
+        else:
+            self._store.forget_note(self._account)
 
     def _statements(self) -> tuple[Statement, ...]:
         now = self._now()
