@@ -81,7 +81,7 @@ def kept_line(settings: "Settings", target: Path) -> str:
 
     return (
         f"Kept: {store_path(settings, target)}, for another run of this input that is not complete. "
-        "Delete it if that run is not to go on."
+        "Delete it if you do not want to continue that run."
     )
 
 
